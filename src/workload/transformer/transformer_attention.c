@@ -21,7 +21,8 @@ enum { SOFTMAX_BYTES = 18, PROBABILITY_BF16S = 3 };
 /** Heads of keys and values on a chip. */
 static int64_t kv_heads(const pod_tf *tf, const pod_layer *layer)
 {
-    return pod_ceil_div(layer->kv_heads, tf->tensor);
+    const bool latent = tf->model->kv_lora > 0; /* each head has its own */
+    return pod_ceil_div(latent ? layer->heads : layer->kv_heads, tf->tensor);
 }
 
 static pod_attention_block block_of(const pod_tf *tf, const pod_layer *layer, bool backward)
@@ -276,7 +277,7 @@ static void ring(pod_tf *tf, const char *const names[3], const pod_layer *layer,
         } else {
             pod_tf_attention(tf, names[0], &block, touch);
         }
-        pod_tf_context_ring_attend(tf, layer, step, touch[0], touch[2]);
+        pod_tf_context_ring_attend(tf, layer, step, touch[0], args->backward);
         for (int i = 0; args->backward && i < 2; i++) {
             pod_tf_wait(tf, gradient[i]);
             add_partial(tf, "bwd.add.dkv", width[i], sizeof(float), partial);
@@ -290,7 +291,7 @@ static void ring(pod_tf *tf, const char *const names[3], const pod_layer *layer,
         if (args->backward) {
             pod_tf_context_ring_add(tf, step, QUERIES);
         } else {
-            pod_tf_context_ring_merge(tf, layer, step, touch[1]);
+            pod_tf_context_ring_merge(tf, layer, step, touch);
         }
         pod_tf_wait(tf, passed);
         pod_tf_context_ring_passed(tf);
@@ -427,7 +428,7 @@ pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, boo
         pod_tf_context_share_attend(tf, layer);
         const int32_t back = exchange(tf, again ? "bwd.exchange.context" : "fwd.exchange.context",
                                       pod_tf_context_width(tf, layer), of.context);
-        pod_tf_context_exchange_result(tf, back, of.context);
+        pod_tf_context_exchange_result(tf, layer, back, touch);
         return of;
     }
     pod_tf_wait(tf, pod_tf_attend_gather(tf, layer, qkv, again));
@@ -487,7 +488,7 @@ void pod_tf_attend_backward(pod_tf *tf, const pod_layer *layer, int32_t qkv, int
         }
         const int32_t result =
             exchange(tf, "bwd.exchange.dcontext", pod_tf_context_width(tf, layer), dcontext);
-        pod_tf_context_exchange_back(tf, result, dcontext);
+        pod_tf_context_exchange_back(tf, layer, result, TOUCH(qkv, dcontext, dqkv));
         pod_tf_attention(tf, "bwd.attention", &share, touch);
         pod_tf_context_share_attend_back(tf, layer);
         const int32_t back = exchange(tf, "bwd.exchange.dqkv", exchanged_width(tf, layer), dqkv);

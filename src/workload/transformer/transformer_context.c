@@ -14,21 +14,6 @@ int64_t pod_tf_context_chips(const pod_tf *tf)
     return pod_work_layout_pieces(tf->layout, &tf->sequence);
 }
 
-/** Columns of a chip's queries, of its keys, and of its values. */
-typedef struct widths {
-    int64_t q;
-    int64_t k;
-    int64_t v;
-} widths;
-
-static widths own_widths(const pod_tf *tf, const pod_layer *layer)
-{
-    const int64_t kv_heads = layer->kv_heads / tf->tensor;
-    return (widths){.q = layer->heads / tf->tensor * layer->qk_dim,
-                    .k = kv_heads * layer->qk_dim,
-                    .v = kv_heads * layer->v_dim};
-}
-
 static pod_number_view some_columns(const pod_tf *tf, int32_t number, int64_t first,
                                     int64_t columns)
 {
@@ -51,7 +36,8 @@ static pod_status layer_check(const pod_step_request *request, const pod_work_la
                               const pod_layer *layer, pod_error *err)
 {
     const int64_t chips = layout->size[POD_MESH_SEQUENCE];
-    const int64_t kv_heads = layer->kv_heads / pod_work_layout_pieces(layout, &layout->tensor);
+    const int64_t heads = request->model->kv_lora > 0 ? layer->heads : layer->kv_heads;
+    const int64_t kv_heads = heads / pod_work_layout_pieces(layout, &layout->tensor);
     if (request->settings.context == POD_CONTEXT_RING && layer->window > 0) {
         return pod_fail(err, POD_E_USAGE,
                         "--data real: --context-parallel ring has no real numbers for layers with "
@@ -72,15 +58,6 @@ pod_status pod_tf_context_check(const pod_step_request *request, const pod_work_
 {
     if (layout->size[POD_MESH_SEQUENCE] == 1) {
         return POD_OK;
-    }
-    const pod_model *model = request->model;
-    if (model->kv_lora > 0 || model->gated > 0 || model->shared_kv > 0) {
-        return pod_fail(err, POD_E_USAGE,
-                        "--data real: %s over the mesh axis sequence has no real numbers yet; use "
-                        "--data none",
-                        model->kv_lora > 0 ? "latent attention"
-                        : model->gated > 0 ? "gated attention"
-                                           : "keys that are values");
     }
     for (int64_t l = 0; l < request->model->layers; l++) {
         const pod_layer layer = pod_model_layer(request->model, l);
@@ -118,7 +95,7 @@ int32_t pod_tf_context_regroup(pod_tf *tf, int32_t from, bool back)
 static void heads_turn(pod_tf *tf, const pod_layer *layer, pod_number_view from, pod_number_view to)
 {
     pod_number_view in = from;
-    if (tf->model->qk_norms > 0) {
+    if (pod_tf_heads_have_norms(tf)) {
         pod_number norm = pod_tf_number_norm_of(tf, false);
         norm.in[0] = from;
         norm.out[0] =
@@ -134,7 +111,7 @@ static void heads_turn(pod_tf *tf, const pod_layer *layer, pod_number_view from,
 static void heads_turn_back(pod_tf *tf, const pod_layer *layer, pod_number_view raw,
                             pod_number_view from, pod_number_view to)
 {
-    if (tf->model->qk_norms == 0) {
+    if (!pod_tf_heads_have_norms(tf)) {
         pod_tf_number_turn(tf, layer, from, to, true);
         return;
     }
@@ -145,6 +122,16 @@ static void heads_turn_back(pod_tf *tf, const pod_layer *layer, pod_number_view 
     norm.dim = layer->qk_dim;
     pod_tf_number_turn(tf, layer, from, norm.in[1], true);
     pod_tf_number_compute(tf, &norm);
+}
+
+/** Queries or keys as norms read them; nothing where there are none. */
+static pod_number_view heads_raw(pod_tf *tf, const pod_layer *layer, int32_t raw, unsigned what)
+{
+    const pod_tf_head_widths w = pod_tf_heads_widths(tf, layer);
+    const bool keys = what == POD_TF_KEYS;
+    return pod_tf_heads_have_norms(tf) ? some_columns(tf, pod_tf_heads_packed(tf, layer, raw, what),
+                                                      keys ? w.q : 0, keys ? w.k : w.q)
+                                       : (pod_number_view){.buffer = NONE};
 }
 
 /* ---- positions ---- */
@@ -182,12 +169,14 @@ void pod_tf_context_gather(pod_tf *tf, const pod_layer *layer, int32_t op, int32
     if (!pod_tf_numbers(tf) || op == NONE) {
         return;
     }
-    const widths w = own_widths(tf, layer);
+    const pod_tf_head_widths w = pod_tf_heads_widths(tf, layer);
     const bool keys = (how->what & POD_TF_KEYS) != 0;
     const bool values = (how->what & POD_TF_VALUES) != 0;
     const int64_t first[2] = {0, keys ? w.k : 0};
     const int64_t columns = (keys ? w.k : 0) + (values ? w.v : 0);
-    const int32_t from = pod_tf_number(tf, qkv);
+    const int32_t from = how->rotated
+                             ? pod_tf_number(tf, qkv)
+                             : pod_tf_heads_packed(tf, layer, pod_tf_number(tf, qkv), how->what);
     const int32_t own = rows_new(tf, "kv", tf->tokens, columns);
     const int32_t all = rows_new(tf, "kv", gathered_rows(tf), columns);
     if (keys && how->rotated) {
@@ -213,7 +202,7 @@ void pod_tf_context_gather(pod_tf *tf, const pod_layer *layer, int32_t op, int32
 static pod_number gathered_attend(pod_tf *tf, const pod_layer *layer, pod_number_function function,
                                   int32_t qkv)
 {
-    const widths w = own_widths(tf, layer);
+    const pod_tf_head_widths w = pod_tf_heads_widths(tf, layer);
     pod_tf_context *of = &tf->context;
     for (int i = 0; i < 2; i++) {
         const bool again = i == 1 && of->gathered[1] == of->gathered[0];
@@ -234,8 +223,9 @@ void pod_tf_context_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, int3
 {
     if (pod_tf_numbers(tf)) {
         pod_number attend = gathered_attend(tf, layer, POD_NUMBER_ATTEND, qkv);
-        attend.out[0] = pod_tf_number_whole(tf, pod_tf_number(tf, context));
+        attend.out[0] = pod_tf_number_whole(tf, pod_tf_heads_result(tf, context));
         pod_tf_number_compute(tf, &attend);
+        pod_tf_heads_gate(tf, layer, TOUCH(qkv, context), false);
     }
 }
 
@@ -245,24 +235,29 @@ int32_t pod_tf_context_attend_back(pod_tf *tf, const pod_layer *layer,
     if (!pod_tf_numbers(tf)) {
         return NONE;
     }
-    const widths w = own_widths(tf, layer);
+    const pod_tf_head_widths w = pod_tf_heads_widths(tf, layer);
+    const int32_t projected = pod_tf_number(tf, qkv_dcontext_dqkv[2]);
+    const int32_t heads = pod_tf_heads_like(tf, layer, projected);
     const int32_t dq = rows_new(tf, "dq", tf->tokens, w.q);
     const int32_t dkv = rows_new(tf, "dkv", gathered_rows(tf), w.k + w.v);
     pod_number attend = gathered_attend(tf, layer, POD_NUMBER_ATTEND_BACK, qkv_dcontext_dqkv[0]);
-    attend.in[RESULT] = pod_tf_number_whole(tf, pod_tf_number(tf, qkv_dcontext_dqkv[1]));
+    attend.in[RESULT] =
+        pod_tf_number_whole(tf, pod_tf_heads_gate_back(tf, layer, qkv_dcontext_dqkv, heads));
     attend.out[0] = pod_tf_number_whole(tf, dq);
     attend.out[1] = some_columns(tf, dkv, 0, w.k);
     attend.out[2] = some_columns(tf, dkv, w.k, w.v);
     pod_tf_number_compute(tf, &attend);
-    heads_turn_back(tf, layer, some_columns(tf, raw, 0, w.q), pod_tf_number_whole(tf, dq),
-                    some_columns(tf, pod_tf_number(tf, qkv_dcontext_dqkv[2]), 0, w.q));
+    heads_turn_back(tf, layer, heads_raw(tf, layer, raw, POD_TF_QUERIES),
+                    pod_tf_number_whole(tf, dq), some_columns(tf, heads, 0, w.q));
+    pod_tf_heads_unpack(tf, layer, (const int32_t[2]){heads, projected},
+                        POD_TF_QUERIES | POD_TF_GATES);
     return pod_tf_context_regroup(tf, dkv, true);
 }
 
 void pod_tf_context_scatter(pod_tf *tf, const pod_layer *layer, int32_t op, int32_t all)
 {
     if (pod_tf_numbers(tf) && op != NONE) {
-        const widths w = own_widths(tf, layer);
+        const pod_tf_head_widths w = pod_tf_heads_widths(tf, layer);
         tf->context.scattered = rows_new(tf, "dkv", tf->tokens, w.k + w.v);
         pod_tf_number_move(tf, op, all, tf->context.scattered, (const int[2]){0, 0});
     }
@@ -271,23 +266,27 @@ void pod_tf_context_scatter(pod_tf *tf, const pod_layer *layer, int32_t op, int3
 /* ---- ring ---- */
 
 void pod_tf_context_ring_begin(pod_tf *tf, const pod_layer *layer, int32_t qkv,
-                               const int32_t context_dcontext[2])
+                               const int32_t context_dcontext_dqkv[3])
 {
     if (!pod_tf_numbers(tf)) {
         return;
     }
-    const widths w = own_widths(tf, layer);
+    const pod_tf_head_widths w = pod_tf_heads_widths(tf, layer);
     tf->context.at_hand = rows_new(tf, "kv", tf->tokens, w.k + w.v);
     copy_part(tf, some_columns(tf, pod_tf_number(tf, qkv), w.q, w.k + w.v),
               pod_tf_number_whole(tf, tf->context.at_hand), false);
-    if (context_dcontext != NULL) {
+    if (context_dcontext_dqkv != NULL) {
+        const int32_t dqkv = context_dcontext_dqkv[2];
         const int64_t heads = layer->heads / tf->tensor;
+        pod_tf_number_set(tf, dqkv, pod_tf_heads_like(tf, layer, pod_tf_number(tf, dqkv)));
+        tf->context.by_result = pod_tf_heads_gate_back(
+            tf, layer, TOUCH(qkv, context_dcontext_dqkv[1]), pod_tf_number(tf, dqkv));
         pod_number along = pod_tf_number_begin(POD_NUMBER_ATTEND_ALONG);
         tf->context.along =
             pod_tf_number_new(tf, "along", POD_DTYPE_F32, tf->tokens, heads * POD_KERNEL_PART_SUMS);
         along.in[0] = pod_tf_number_whole(tf, pod_tf_saved_of(tf, tf->layer)->sums);
-        along.in[1] = pod_tf_number_whole(tf, pod_tf_number(tf, context_dcontext[0]));
-        along.in[2] = pod_tf_number_whole(tf, pod_tf_number(tf, context_dcontext[1]));
+        along.in[1] = pod_tf_number_whole(tf, pod_tf_heads_plain(tf, context_dcontext_dqkv[0]));
+        along.in[2] = pod_tf_number_whole(tf, tf->context.by_result);
         along.out[0] = pod_tf_number_whole(tf, tf->context.along);
         along.heads = heads;
         pod_tf_number_compute(tf, &along);
@@ -311,7 +310,7 @@ void pod_tf_context_ring_passed(pod_tf *tf)
 static pod_number ring_attend(pod_tf *tf, const pod_layer *layer, pod_number_function function,
                               int64_t step, int32_t qkv)
 {
-    const widths w = own_widths(tf, layer);
+    const pod_tf_head_widths w = pod_tf_heads_widths(tf, layer);
     pod_number attend = attend_of(tf, layer, function, 1);
     attend.in[0] = some_columns(tf, pod_tf_number(tf, qkv), 0, w.q);
     attend.in[1] = some_columns(tf, tf->context.at_hand, 0, w.k);
@@ -323,13 +322,12 @@ static pod_number ring_attend(pod_tf *tf, const pod_layer *layer, pod_number_fun
 }
 
 void pod_tf_context_ring_attend(pod_tf *tf, const pod_layer *layer, int64_t step, int32_t qkv,
-                                int32_t dcontext)
+                                bool back)
 {
     if (!pod_tf_numbers(tf)) {
         return;
     }
-    const widths w = own_widths(tf, layer);
-    const bool back = dcontext != NONE;
+    const pod_tf_head_widths w = pod_tf_heads_widths(tf, layer);
     const int64_t heads = layer->heads / tf->tensor;
     pod_number attend = ring_attend(
         tf, layer, back ? POD_NUMBER_ATTEND_PART_BACK : POD_NUMBER_ATTEND_PART, step, qkv);
@@ -340,13 +338,14 @@ void pod_tf_context_ring_attend(pod_tf *tf, const pod_layer *layer, int64_t step
         attend.out[i] = pod_tf_number_whole(tf, tf->context.step[i]);
     }
     if (back) {
-        attend.in[RESULT] = pod_tf_number_whole(tf, pod_tf_number(tf, dcontext));
+        attend.in[RESULT] = pod_tf_number_whole(tf, tf->context.by_result);
         attend.in[ALONG] = pod_tf_number_whole(tf, tf->context.along);
     }
     pod_tf_number_compute(tf, &attend);
 }
 
-void pod_tf_context_ring_merge(pod_tf *tf, const pod_layer *layer, int64_t step, int32_t context)
+void pod_tf_context_ring_merge(pod_tf *tf, const pod_layer *layer, int64_t step,
+                               const int32_t qkv_context[2])
 {
     if (!pod_tf_numbers(tf)) {
         return;
@@ -372,8 +371,9 @@ void pod_tf_context_ring_merge(pod_tf *tf, const pod_layer *layer, int64_t step,
         end.heads = merge.heads;
         end.in[0] = pod_tf_number_whole(tf, tf->context.sum[0]);
         end.in[1] = pod_tf_number_whole(tf, tf->context.sum[1]);
-        end.out[0] = pod_tf_number_whole(tf, pod_tf_number(tf, context));
+        end.out[0] = pod_tf_number_whole(tf, pod_tf_heads_result(tf, qkv_context[1]));
         pod_tf_number_compute(tf, &end);
+        pod_tf_heads_gate(tf, layer, qkv_context, false);
         pod_tf_saved_of(tf, tf->layer)->sums = tf->context.sum[1];
     }
 }
@@ -408,15 +408,15 @@ void pod_tf_context_ring_pass_back(pod_tf *tf, int32_t op, int which)
 /* ---- ulysses ---- */
 
 /** What a chip has of the heads after the exchange. */
-static widths heads_share(const pod_tf *tf, const pod_layer *layer)
+static pod_tf_head_widths heads_share(const pod_tf *tf, const pod_layer *layer)
 {
     const int64_t chips = pod_tf_context_chips(tf);
-    const widths w = own_widths(tf, layer);
+    const pod_tf_head_widths w = pod_tf_heads_widths(tf, layer);
     const int64_t k = w.k / chips;
     const int64_t v = w.v / chips;
-    return (widths){.q = w.q / chips,
-                    .k = k > layer->qk_dim ? k : layer->qk_dim,
-                    .v = v > layer->v_dim ? v : layer->v_dim};
+    return (pod_tf_head_widths){.q = w.q / chips,
+                                .k = k > layer->qk_dim ? k : layer->qk_dim,
+                                .v = v > layer->v_dim ? v : layer->v_dim};
 }
 
 /** Columns of queries, keys or values (0 to 2) among those of this chip, and among those that are sent. */
@@ -431,8 +431,8 @@ static sent_columns sent_columns_of(const pod_tf *tf, const pod_layer *layer, in
                                     int what)
 {
     const int64_t chips = pod_tf_context_chips(tf);
-    const widths all = own_widths(tf, layer);
-    const widths share = heads_share(tf, layer);
+    const pod_tf_head_widths all = pod_tf_heads_widths(tf, layer);
+    const pod_tf_head_widths share = heads_share(tf, layer);
     const int64_t own_first[3] = {0, all.q, all.q + all.k};
     const int64_t sent_first[3] = {0, share.q, share.q + share.k};
     const int64_t own[3] = {all.q, all.k, all.v};
@@ -446,7 +446,7 @@ static sent_columns sent_columns_of(const pod_tf *tf, const pod_layer *layer, in
 
 static int64_t share_width(const pod_tf *tf, const pod_layer *layer)
 {
-    const widths share = heads_share(tf, layer);
+    const pod_tf_head_widths share = heads_share(tf, layer);
     return share.q + share.k + share.v;
 }
 
@@ -473,7 +473,7 @@ void pod_tf_context_exchange(pod_tf *tf, const pod_layer *layer, int32_t op, int
 
 static pod_number share_attend(pod_tf *tf, const pod_layer *layer, pod_number_function function)
 {
-    const widths share = heads_share(tf, layer);
+    const pod_tf_head_widths share = heads_share(tf, layer);
     if (tf->context.regrouped[0] == NONE) {
         tf->context.regrouped[0] = pod_tf_context_regroup(tf, tf->context.gathered[0], false);
     }
@@ -498,19 +498,25 @@ void pod_tf_context_share_attend(pod_tf *tf, const pod_layer *layer)
     }
 }
 
-void pod_tf_context_exchange_result(pod_tf *tf, int32_t op, int32_t context)
+void pod_tf_context_exchange_result(pod_tf *tf, const pod_layer *layer, int32_t op,
+                                    const int32_t qkv_context[2])
 {
     if (pod_tf_numbers(tf)) {
-        pod_tf_number_move(tf, op, tf->context.scattered, pod_tf_number(tf, context),
+        pod_tf_number_move(tf, op, tf->context.scattered, pod_tf_heads_result(tf, qkv_context[1]),
                            (const int[2]){0, 1});
+        pod_tf_heads_gate(tf, layer, qkv_context, true);
         tf->context.scattered = NONE;
     }
 }
 
-void pod_tf_context_exchange_back(pod_tf *tf, int32_t op, int32_t dcontext)
+void pod_tf_context_exchange_back(pod_tf *tf, const pod_layer *layer, int32_t op,
+                                  const int32_t qkv_dcontext_dqkv[3])
 {
     if (pod_tf_numbers(tf)) {
-        const int32_t from = pod_tf_number(tf, dcontext);
+        const int32_t dqkv = qkv_dcontext_dqkv[2];
+        pod_tf_number_set(tf, dqkv, pod_tf_heads_like(tf, layer, pod_tf_number(tf, dqkv)));
+        const int32_t from =
+            pod_tf_heads_gate_back(tf, layer, qkv_dcontext_dqkv, pod_tf_number(tf, dqkv));
         const int64_t width = tf->program->buffers[from].columns / pod_tf_context_chips(tf);
         tf->context.along = rows_new(tf, "dcontext", gathered_rows(tf), width);
         pod_tf_number_move(tf, op, from, tf->context.along, (const int[2]){1, 0});
@@ -520,7 +526,7 @@ void pod_tf_context_exchange_back(pod_tf *tf, int32_t op, int32_t dcontext)
 void pod_tf_context_share_attend_back(pod_tf *tf, const pod_layer *layer)
 {
     if (pod_tf_numbers(tf)) {
-        const widths share = heads_share(tf, layer);
+        const pod_tf_head_widths share = heads_share(tf, layer);
         const int32_t d = rows_new(tf, "dqkv", gathered_rows(tf), share_width(tf, layer));
         pod_number attend = share_attend(tf, layer, POD_NUMBER_ATTEND_BACK);
         attend.in[RESULT] =
@@ -560,7 +566,7 @@ static void returned_collect(pod_tf *tf, const pod_layer *layer, int32_t to)
 /** From the ring. */
 static void sums_collect(pod_tf *tf, const pod_layer *layer, int32_t to)
 {
-    const widths w = own_widths(tf, layer);
+    const pod_tf_head_widths w = pod_tf_heads_widths(tf, layer);
     const int64_t first[3] = {0, w.q, w.q + w.k};
     const int64_t columns[3] = {w.q, w.k, w.v};
     for (int i = 0; i < 3; i++) {
@@ -575,14 +581,16 @@ bool pod_tf_context_collect(pod_tf *tf, const pod_layer *layer, int32_t dqkv, in
     if (!pod_tf_numbers(tf)) {
         return false;
     }
-    const widths w = own_widths(tf, layer);
+    const pod_tf_head_widths w = pod_tf_heads_widths(tf, layer);
     const int32_t to = pod_tf_number(tf, dqkv);
     if (tf->context.scattered != NONE) {
         const int32_t from = tf->context.scattered;
-        heads_turn_back(tf, layer, some_columns(tf, raw, w.q, w.k), some_columns(tf, from, 0, w.k),
-                        some_columns(tf, to, w.q, w.k));
-        copy_part(tf, some_columns(tf, from, w.k, w.v), some_columns(tf, to, w.q + w.k, w.v),
+        const int32_t heads = pod_tf_heads_like(tf, layer, to);
+        heads_turn_back(tf, layer, heads_raw(tf, layer, raw, POD_TF_KEYS),
+                        some_columns(tf, from, 0, w.k), some_columns(tf, heads, w.q, w.k));
+        copy_part(tf, some_columns(tf, from, w.k, w.v), some_columns(tf, heads, w.q + w.k, w.v),
                   false);
+        pod_tf_heads_unpack(tf, layer, (const int32_t[2]){heads, to}, POD_TF_KEYS | POD_TF_VALUES);
         tf->context.scattered = NONE;
         return true;
     }

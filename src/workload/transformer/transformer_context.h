@@ -16,6 +16,8 @@
  *      ulysses     columns of [T, q + kv] in the order of the chips that get them, keys of few heads copied; backward
  *                  derivatives by copies are added
  *
+ *  Keys and values are packed ones (transformer_heads.h). Gates stay with their tokens.
+ *
  *  Ownership: borrows everything. Errors stick in tf->stage.build.st. Threads: none. */
 #pragma once
 
@@ -31,11 +33,8 @@ void pod_tf_context_begin(pod_tf *tf);
 
 /* ---- all-gather ---- */
 
-/** What is gathered of keys and values. */
-enum { POD_TF_KEYS = 1U << 0U, POD_TF_VALUES = 1U << 1U };
-
 typedef struct pod_tf_gathering {
-    unsigned what; /**< one or both */
+    unsigned what; /**< POD_TF_KEYS, POD_TF_VALUES or both */
     bool rotated;  /**< keys are, else the last core op does it */
     bool backward;
 } pod_tf_gathering;
@@ -52,17 +51,18 @@ void pod_tf_context_scatter(pod_tf *tf, const pod_layer *layer, int32_t op, int3
 
 /* ---- ring ---- */
 
-/** Keys and values of this chip, before its step 0. @param context_dcontext  backward, else POD_OP_NONE */
+/** Keys and values of this chip, before its step 0. @param context_dcontext_dqkv  backward, else NULL */
 void pod_tf_context_ring_begin(pod_tf *tf, const pod_layer *layer, int32_t qkv,
-                               const int32_t context_dcontext[2]);
+                               const int32_t context_dcontext_dqkv[3]);
 /** `op` passes them on; the core has waited for it. */
 void pod_tf_context_ring_pass(pod_tf *tf, int32_t op);
 void pod_tf_context_ring_passed(pod_tf *tf);
 /** The last core op attends to those that came in `step` steps. */
 void pod_tf_context_ring_attend(pod_tf *tf, const pod_layer *layer, int64_t step, int32_t qkv,
-                                int32_t dcontext);
+                                bool back);
 /** Forward: merge the step's result. */
-void pod_tf_context_ring_merge(pod_tf *tf, const pod_layer *layer, int64_t step, int32_t context);
+void pod_tf_context_ring_merge(pod_tf *tf, const pod_layer *layer, int64_t step,
+                               const int32_t qkv_context[2]);
 /** Backward: add the step's derivatives by queries (0), keys (1) or values (2). */
 void pod_tf_context_ring_add(pod_tf *tf, int64_t step, int which);
 /** `op` passes the sum on. */
@@ -75,8 +75,10 @@ int32_t pod_tf_context_regroup(pod_tf *tf, int32_t from, bool back);
 
 void pod_tf_context_exchange(pod_tf *tf, const pod_layer *layer, int32_t op, int32_t qkv);
 void pod_tf_context_share_attend(pod_tf *tf, const pod_layer *layer);
-void pod_tf_context_exchange_result(pod_tf *tf, int32_t op, int32_t context);
-void pod_tf_context_exchange_back(pod_tf *tf, int32_t op, int32_t dcontext);
+void pod_tf_context_exchange_result(pod_tf *tf, const pod_layer *layer, int32_t op,
+                                    const int32_t qkv_context[2]);
+void pod_tf_context_exchange_back(pod_tf *tf, const pod_layer *layer, int32_t op,
+                                  const int32_t qkv_dcontext_dqkv[3]);
 void pod_tf_context_share_attend_back(pod_tf *tf, const pod_layer *layer);
 void pod_tf_context_exchange_dqkv(pod_tf *tf, const pod_layer *layer, int32_t op);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workload/transformer/transformer_heads.h"
 
+#include "workload/transformer/transformer_keep.h"
 #include "workload/transformer/transformer_numbers.h"
 
 #include <string.h>
@@ -62,6 +63,12 @@ static pod_number_view heads_columns(const pod_tf *tf, int32_t number, int64_t f
     return pod_tf_number_part(tf, number, 0, tf->program->buffers[number].rows, first, columns);
 }
 
+pod_tf_head_widths pod_tf_heads_widths(const pod_tf *tf, const pod_layer *layer)
+{
+    const head_layout p = head_layout_of(tf, layer);
+    return (pod_tf_head_widths){.q = p.keys, .k = p.values - p.keys, .v = p.gates - p.values};
+}
+
 void pod_tf_heads_views(const pod_tf *tf, const pod_layer *layer, int32_t number,
                         pod_number_view view[3])
 {
@@ -82,6 +89,7 @@ pod_number_view pod_tf_heads_gates(const pod_tf *tf, const pod_layer *layer, int
 
 /** Columns of heads that are copied, or added, from projections' numbers to packed ones. */
 typedef struct head_run {
+    unsigned what;    /**< they are a part of */
     const char *name; /**< of the projection_named */
     int64_t column;   /**< packed */
     int64_t heads;
@@ -102,11 +110,12 @@ static int own_runs(const pod_tf *tf, const pod_layer *layer, head_run runs[RUNS
     const bool gated = tf->model->gated > 0;
     const bool shared = projection_named(layer, "value") == NULL;
     int count = 0;
-    runs[count++] = (head_run){"query", 0, p.heads, q, gated ? q + v : q, 0, q, 0};
-    runs[count++] = (head_run){"key", p.keys, p.kv_heads, q, q, 0, q, 0};
-    runs[count++] = (head_run){shared ? "key" : "value", p.values, p.kv_heads, v, v, 0, v, 0};
+    runs[count++] = (head_run){POD_TF_QUERIES, "query", 0, p.heads, q, gated ? q + v : q, 0, q, 0};
+    runs[count++] = (head_run){POD_TF_KEYS, "key", p.keys, p.kv_heads, q, q, 0, q, 0};
+    runs[count++] =
+        (head_run){POD_TF_VALUES, shared ? "key" : "value", p.values, p.kv_heads, v, v, 0, v, 0};
     if (gated) {
-        runs[count++] = (head_run){"query", p.gates, p.heads, v, q + v, q, v, 0};
+        runs[count++] = (head_run){POD_TF_GATES, "query", p.gates, p.heads, v, q + v, q, v, 0};
     }
     return count;
 }
@@ -118,22 +127,29 @@ static int latent_runs(const pod_tf *tf, const pod_layer *layer, head_run runs[R
     const int64_t v = layer->v_dim;
     const int64_t own = tf->model->head_dim;
     int count = 0;
-    runs[count++] = (head_run){"query", 0, p.heads, q, q, 0, q, 0};
-    runs[count++] = (head_run){"kv", p.keys, p.heads, own, own + v, 0, q, 0};
-    runs[count++] = (head_run){"kv.latent",        p.keys, p.heads, tf->model->rope_dim, 0,
-                               tf->model->kv_lora, q,      own};
-    runs[count++] = (head_run){"kv", p.values, p.heads, v, own + v, own, v, 0};
+    runs[count++] = (head_run){POD_TF_QUERIES, "query", 0, p.heads, q, q, 0, q, 0};
+    runs[count++] = (head_run){POD_TF_KEYS, "kv", p.keys, p.heads, own, own + v, 0, q, 0};
+    runs[count++] =
+        (head_run){POD_TF_KEYS, "kv.latent",        p.keys, p.heads, tf->model->rope_dim,
+                   0,           tf->model->kv_lora, q,      own};
+    runs[count++] = (head_run){POD_TF_VALUES, "kv", p.values, p.heads, v, own + v, own, v, 0};
     return count;
 }
 
-/** Between the numbers of projections and packed ones; back they are added up. */
-static void runs_add(pod_tf *tf, const pod_layer *layer, int32_t raw, int32_t heads, bool back)
+/** Between the numbers of projections and packed ones, parts of them; back they are added up. */
+static void runs_add(pod_tf *tf, const pod_layer *layer, const int32_t raw_heads[2], unsigned what,
+                     bool back)
 {
+    const int32_t raw = raw_heads[0];
+    const int32_t heads = raw_heads[1];
     head_run runs[RUNS_MAX];
     const int count =
         heads_are_latent(tf) ? latent_runs(tf, layer, runs) : own_runs(tf, layer, runs);
     for (int i = 0; i < count; i++) {
         const head_run *r = &runs[i];
+        if ((r->what & what) == 0) {
+            continue;
+        }
         const int64_t column = pod_tf_column_first(tf, layer, projection_named(layer, r->name));
         const bool shared = r->each == 0;
         const pod_number_view projected = heads_columns(tf, raw, column + (shared ? r->first : 0),
@@ -157,24 +173,26 @@ static int32_t number_like(pod_tf *tf, int32_t number, int64_t width)
     return pod_tf_number_new(tf, of.name, of.dtype, of.rows, width);
 }
 
-static void heads_pack(pod_tf *tf, const pod_layer *layer, int32_t dqkv)
+int32_t pod_tf_heads_like(pod_tf *tf, const pod_layer *layer, int32_t raw)
 {
-    if (pod_tf_numbers(tf) && heads_differ(tf, layer)) {
-        const int32_t packed =
-            number_like(tf, pod_tf_number(tf, dqkv), head_layout_of(tf, layer).width);
-        pod_tf_number_set(tf, dqkv, packed);
-    }
+    return heads_differ(tf, layer) ? number_like(tf, raw, head_layout_of(tf, layer).width) : raw;
 }
 
-/** Packed numbers of projections', or these. */
-static int32_t packed_from(pod_tf *tf, const pod_layer *layer, int32_t raw)
+int32_t pod_tf_heads_packed(pod_tf *tf, const pod_layer *layer, int32_t raw, unsigned what)
 {
-    if (!heads_differ(tf, layer)) {
-        return raw;
+    const int32_t packed = pod_tf_heads_like(tf, layer, raw);
+    if (packed != raw) {
+        runs_add(tf, layer, (const int32_t[2]){raw, packed}, what, false);
     }
-    const int32_t packed = number_like(tf, raw, head_layout_of(tf, layer).width);
-    runs_add(tf, layer, raw, packed, false);
     return packed;
+}
+
+void pod_tf_heads_unpack(pod_tf *tf, const pod_layer *layer, const int32_t heads_raw[2],
+                         unsigned what)
+{
+    if (heads_raw[0] != heads_raw[1]) {
+        runs_add(tf, layer, (const int32_t[2]){heads_raw[1], heads_raw[0]}, what, true);
+    }
 }
 
 /* ---- norms and rotation ---- */
@@ -196,7 +214,7 @@ static int32_t heads_norm(pod_tf *tf, const pod_layer *layer, int32_t number, in
     return after;
 }
 
-static bool heads_have_norms(const pod_tf *tf)
+bool pod_tf_heads_have_norms(const pod_tf *tf)
 {
     return tf->model->qk_norms > 0 && !heads_are_latent(tf);
 }
@@ -231,9 +249,10 @@ static int32_t heads_rotated(pod_tf *tf, const pod_layer *layer, int32_t number,
 void pod_tf_heads_rotate(pod_tf *tf, const pod_layer *layer, int32_t qkv)
 {
     if (pod_tf_numbers(tf)) {
-        const int32_t heads = packed_from(tf, layer, pod_tf_number(tf, qkv));
+        const int32_t heads =
+            pod_tf_heads_packed(tf, layer, pod_tf_number(tf, qkv), POD_TF_ALL_HEADS);
         const int32_t normed =
-            heads_have_norms(tf) ? heads_norm(tf, layer, heads, NO_NUMBER) : heads;
+            pod_tf_heads_have_norms(tf) ? heads_norm(tf, layer, heads, NO_NUMBER) : heads;
         pod_tf_number_set(tf, qkv, heads_rotated(tf, layer, normed, false));
     }
 }
@@ -244,12 +263,12 @@ void pod_tf_heads_rotate_back(pod_tf *tf, const pod_layer *layer, int32_t dqkv, 
         return;
     }
     int32_t heads = heads_rotated(tf, layer, pod_tf_number(tf, dqkv), true);
-    if (heads_have_norms(tf)) {
-        heads = heads_norm(tf, layer, heads, packed_from(tf, layer, raw));
+    if (pod_tf_heads_have_norms(tf)) {
+        heads = heads_norm(tf, layer, heads, pod_tf_heads_packed(tf, layer, raw, POD_TF_ALL_HEADS));
     }
     if (heads_differ(tf, layer)) {
         const int32_t projected = number_like(tf, raw, tf->program->buffers[raw].columns);
-        runs_add(tf, layer, projected, heads, true);
+        pod_tf_heads_unpack(tf, layer, (const int32_t[2]){heads, projected}, POD_TF_ALL_HEADS);
         heads = projected;
     }
     pod_tf_number_set(tf, dqkv, heads);
@@ -314,53 +333,74 @@ pod_number pod_tf_number_attend_of(pod_tf *tf, const pod_layer *layer, pod_numbe
     return attend;
 }
 
-/** @return numbers of the context before its gate */
-static int32_t attend_add(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t context)
+/* ---- gates ---- */
+
+int32_t pod_tf_heads_result(pod_tf *tf, int32_t context)
 {
-    const pod_buffer of = tf->program->buffers[context];
-    const pod_number_view gates = pod_tf_heads_gates(tf, layer, pod_tf_number(tf, qkv));
-    const int32_t plain = gates.buffer == NO_NUMBER
-                              ? context
-                              : pod_tf_number_new(tf, of.name, of.dtype, of.rows, of.columns);
-    pod_number attend = pod_tf_number_attend_of(tf, layer, POD_NUMBER_ATTEND);
-    pod_tf_heads_views(tf, layer, pod_tf_number(tf, qkv), attend.in);
-    attend.out[0] = pod_tf_number_whole(tf, plain);
-    pod_tf_number_compute(tf, &attend);
+    const int32_t gated = pod_tf_number(tf, context);
+    const bool same = tf->model->gated == 0 || tf->stage.build.st != POD_OK;
+    const int32_t plain =
+        same ? gated : number_like(tf, gated, tf->program->buffers[gated].columns);
+    if (!same) {
+        pod_tf_saved_of(tf, tf->layer)->plain = plain;
+    }
     return plain;
 }
+
+int32_t pod_tf_heads_plain(pod_tf *tf, int32_t context)
+{
+    return tf->model->gated > 0 ? pod_tf_saved_of(tf, tf->layer)->plain
+                                : pod_tf_number(tf, context);
+}
+
+void pod_tf_heads_gate(pod_tf *tf, const pod_layer *layer, const int32_t qkv_context[2], bool next)
+{
+    if (!pod_tf_numbers(tf) || tf->model->gated == 0) {
+        return;
+    }
+    pod_number gate = pod_tf_number_begin(POD_NUMBER_FUNCTION);
+    gate.in[0] = pod_tf_heads_gates(tf, layer, pod_tf_number(tf, qkv_context[0]));
+    gate.in[1] = pod_tf_number_whole(tf, pod_tf_saved_of(tf, tf->layer)->plain);
+    gate.out[0] = pod_tf_number_whole(tf, pod_tf_number(tf, qkv_context[1]));
+    gate.activation = POD_KERNEL_SIGMOID;
+    if (next) {
+        pod_tf_number_before(tf, &gate);
+    } else {
+        pod_tf_number_compute(tf, &gate);
+    }
+}
+
+int32_t pod_tf_heads_gate_back(pod_tf *tf, const pod_layer *layer, const int32_t qkv_dcontext[2],
+                               int32_t heads)
+{
+    const int32_t by_gated = pod_tf_number(tf, qkv_dcontext[1]);
+    if (tf->model->gated == 0) {
+        return by_gated;
+    }
+    const int32_t by_plain = number_like(tf, by_gated, tf->program->buffers[by_gated].columns);
+    pod_number gate = pod_tf_number_begin(POD_NUMBER_FUNCTION_BACK);
+    gate.in[0] = pod_tf_heads_gates(tf, layer, pod_tf_number(tf, qkv_dcontext[0]));
+    gate.in[1] = pod_tf_number_whole(tf, pod_tf_saved_of(tf, tf->layer)->plain);
+    gate.in[2] = pod_tf_number_whole(tf, by_gated);
+    gate.out[0] = pod_tf_heads_gates(tf, layer, heads);
+    gate.out[1] = pod_tf_number_whole(tf, by_plain);
+    gate.activation = POD_KERNEL_SIGMOID;
+    pod_tf_number_compute(tf, &gate);
+    return by_plain;
+}
+
+/* ---- attention of whole sequences ---- */
 
 void pod_tf_number_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t context)
 {
     if (!pod_tf_numbers(tf)) {
         return;
     }
-    const int32_t gated = pod_tf_number(tf, context);
-    const int32_t plain = attend_add(tf, layer, qkv, gated);
-    if (plain != gated) {
-        pod_number gate = pod_tf_number_begin(POD_NUMBER_FUNCTION);
-        gate.in[0] = pod_tf_heads_gates(tf, layer, pod_tf_number(tf, qkv));
-        gate.in[1] = pod_tf_number_whole(tf, plain);
-        gate.out[0] = pod_tf_number_whole(tf, gated);
-        gate.activation = POD_KERNEL_SIGMOID;
-        pod_tf_number_compute(tf, &gate);
-    }
-}
-
-/** Back through the gates: the derivative by what attention gives, which is computed again, in place of dcontext. */
-static int32_t gates_back(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t dcontext,
-                          int32_t dqkv)
-{
-    const pod_buffer of = tf->program->buffers[dcontext];
-    const int32_t by_plain = pod_tf_number_new(tf, of.name, of.dtype, of.rows, of.columns);
-    pod_number gate = pod_tf_number_begin(POD_NUMBER_FUNCTION_BACK);
-    gate.in[0] = pod_tf_heads_gates(tf, layer, pod_tf_number(tf, qkv));
-    gate.in[1] = pod_tf_number_whole(tf, attend_add(tf, layer, qkv, dcontext));
-    gate.in[2] = pod_tf_number_whole(tf, dcontext);
-    gate.out[0] = pod_tf_heads_gates(tf, layer, pod_tf_number(tf, dqkv));
-    gate.out[1] = pod_tf_number_whole(tf, by_plain);
-    gate.activation = POD_KERNEL_SIGMOID;
-    pod_tf_number_compute(tf, &gate);
-    return by_plain;
+    pod_number attend = pod_tf_number_attend_of(tf, layer, POD_NUMBER_ATTEND);
+    pod_tf_heads_views(tf, layer, pod_tf_number(tf, qkv), attend.in);
+    attend.out[0] = pod_tf_number_whole(tf, pod_tf_heads_result(tf, context));
+    pod_tf_number_compute(tf, &attend);
+    pod_tf_heads_gate(tf, layer, TOUCH(qkv, context), false);
 }
 
 void pod_tf_number_attend_back(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t dcontext,
@@ -370,14 +410,11 @@ void pod_tf_number_attend_back(pod_tf *tf, const pod_layer *layer, int32_t qkv, 
     if (!pod_tf_numbers(tf)) {
         return;
     }
-    heads_pack(tf, layer, dqkv);
-    int32_t by_result = pod_tf_number(tf, dcontext);
-    if (tf->model->gated > 0) {
-        by_result = gates_back(tf, layer, qkv, by_result, dqkv);
-    }
+    pod_tf_number_set(tf, dqkv, pod_tf_heads_like(tf, layer, pod_tf_number(tf, dqkv)));
     pod_number attend = pod_tf_number_attend_of(tf, layer, POD_NUMBER_ATTEND_BACK);
     pod_tf_heads_views(tf, layer, pod_tf_number(tf, qkv), attend.in);
-    attend.in[RESULT] = pod_tf_number_whole(tf, by_result);
+    attend.in[RESULT] = pod_tf_number_whole(
+        tf, pod_tf_heads_gate_back(tf, layer, TOUCH(qkv, dcontext), pod_tf_number(tf, dqkv)));
     pod_tf_heads_views(tf, layer, pod_tf_number(tf, dqkv), attend.out);
     pod_tf_number_compute(tf, &attend);
 }

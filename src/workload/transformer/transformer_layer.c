@@ -448,6 +448,12 @@ static bool is_of_queries(const pod_layer_matmul *m)
     return m->role == POD_ROLE_PROJECTION && m->kept == 1U << POD_KEEP_QUERY;
 }
 
+/** The i-th whose derivatives are computed: what reads a latent comes before what makes it. */
+static const pod_layer_matmul *backward_matmul(const pod_tf *tf, const pod_layer *layer, int i)
+{
+    return &layer->matmul[tf->model->kv_lora > 0 ? layer->nmatmuls - 1 - i : i];
+}
+
 /** @param add  to what another projection has given */
 static pod_tf_product input_derivative(pod_tf *tf, const pod_layer *layer, const layer_state *s,
                                        const pod_layer_matmul *m, const int32_t dqkv_weights_dxn[3],
@@ -569,8 +575,7 @@ static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer
     pod_tf_products products = {.pass = "bwd.pass.qkv", .sum = "bwd.sum.qkv", .buffer = dxn};
     bool add = g->out_done || is_parallel(tf);
     for (int i = 0; i < layer->nmatmuls; i++) {
-        const bool latent = tf->model->kv_lora > 0; /* what reads one comes before what makes it */
-        const pod_layer_matmul *m = &layer->matmul[latent ? layer->nmatmuls - 1 - i : i];
+        const pod_layer_matmul *m = backward_matmul(tf, layer, i);
         if (m->role == POD_ROLE_PROJECTION && !(g->out_done && is_of_queries(m))) {
             products.product[products.count++] =
                 input_derivative(tf, layer, s, m, TOUCH(dqkv, weights, dxn), add);
@@ -609,10 +614,10 @@ static void attention_put_off(pod_tf *tf, const pod_layer *layer, const layer_st
     const pod_tf_product out = out_derivative(tf, layer, s, g->dout, g->partial);
     pod_tf_put_off(tf, &out, true, NULL);
     for (int i = 0; i < layer->nmatmuls; i++) {
-        const pod_layer_matmul *m = &layer->matmul[i];
+        const pod_layer_matmul *m = backward_matmul(tf, layer, i);
         if (is_of_queries(m)) {
             const pod_tf_product input =
-                input_derivative(tf, layer, s, m, TOUCH(g->dqkv, weights, dxn), false);
+                input_derivative(tf, layer, s, m, TOUCH(g->dqkv, weights, dxn), is_parallel(tf));
             const pod_tf_product by_weights =
                 weights_derivative(tf, layer, s, m, g->dqkv, g->partial);
             pod_tf_put_off(tf, &input, false, NULL);

@@ -78,6 +78,7 @@ typedef struct pod_tf_context {
     int32_t sum[3]; /**< with those of the steps before */
     int32_t
         along; /**< of queries, for the way back (ATTEND_ALONG); ulysses: derivatives on their way */
+    int32_t by_result; /**< in a ring: derivatives by what attention gives */
     int32_t
         scattered; /**< derivatives by this chip's keys and values; POD_OP_NONE: there are none */
     int32_t
@@ -106,6 +107,7 @@ typedef struct pod_tf_saved {
     int32_t number[POD_TF_SLOTS]; /**< what is kept, of a program with numbers */
     int32_t normed[2];            /**< likewise of POD_TF_SLOT_NORMS: results of both norms, */
     int32_t rotated;              /**< and queries and keys after rotation */
+    int32_t plain;                /**< what attention gives before its gates */
     int32_t sums; /**< of attention in a ring: largest score and sum of exponents of each head */
     pod_tf_routes rows;
     int32_t raw[2]; /**< what the output projection and the MLP give, where a norm follows */
