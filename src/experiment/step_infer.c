@@ -18,6 +18,7 @@ typedef struct infer_run {
     int64_t prompt;  /**< tokens of each sequence before the first that is decoded */
     int64_t steps;   /**< whose logits are compared */
     int64_t total;   /**< prompt, and tokens that are decoded */
+    pod_model model; /**< of the reference: inference drops no tokens */
     int32_t *tokens; /**< tokens[batch · total] */
     float *logits;   /**< logits[step][batch · vocab] of chips */
 } infer_run;
@@ -97,6 +98,27 @@ static pod_status cache_fill(infer_run *run, pod_error *err)
     return cached > 0 ? other_run(run, &request, 0, err) : POD_OK;
 }
 
+/** Classes of tokens that a sequence decodes in turn, 1: any. Over expert each of its chips gets as many rows. */
+static int64_t classes_of(const infer_run *run)
+{
+    return run->run_case->work.layout.size[POD_MESH_EXPERT] > 1
+               ? pod_max_i64(run->run_case->request.model->experts, 1)
+               : 1;
+}
+
+/** The largest logit among the tokens whose turn it is. @param at  position of the token */
+static int32_t token_decoded(const infer_run *run, const float *logits, int64_t sequence,
+                             int64_t at)
+{
+    const int64_t classes = classes_of(run);
+    const int64_t first = (sequence + at) % classes;
+    int64_t best = first;
+    for (int64_t i = first; i < run->run_case->request.model->vocab; i += classes) {
+        best = logits[i] > logits[best] ? i : best;
+    }
+    return (int32_t)best;
+}
+
 /** Keep a step's logits, and decode a token of each sequence. */
 static void step_end(infer_run *run, int64_t step)
 {
@@ -105,12 +127,8 @@ static void step_end(infer_run *run, int64_t step)
     memcpy(run->logits + step * logits_of_step(run), run->places.logits,
            (size_t)logits_of_step(run) * sizeof *run->logits);
     for (int64_t s = 0; s < run->run_case->request.batch && at < run->total; s++) {
-        const float *row = run->places.logits + s * vocab;
-        int32_t best = 0;
-        for (int32_t i = 1; i < vocab; i++) {
-            best = row[i] > row[best] ? i : best;
-        }
-        run->tokens[s * run->total + at] = best;
+        run->tokens[s * run->total + at] =
+            token_decoded(run, run->places.logits + s * vocab, s, at);
     }
 }
 
@@ -156,7 +174,7 @@ static pod_transformer_reference_args reference_args(const infer_run *run,
 {
     const pod_step_request *request = &run->run_case->request;
     return (pod_transformer_reference_args){
-        .model = request->model,
+        .model = &run->model,
         .batch = request->batch,
         .seq = run->total,
         .dtype = request->dtype,
@@ -205,11 +223,9 @@ static pod_status steps_compare(infer_run *run, pod_experiment_step_numbers *num
         const float *logits = run->logits + i * vocab;
         const pod_patch patch = {.row = row, .rows = 1, .columns = vocab};
         pod_transformer_compare(&check, &values, &patch, POD_DTYPE_F32, logits);
-        int32_t token = 0;
-        for (int32_t c = 1; c < vocab; c++) {
-            token = logits[c] > logits[token] ? c : token;
-        }
-        const pod_transformer_verdict verdict = pod_transformer_judge(&values, row, token);
+        const int32_t token = token_decoded(run, logits, i % request->batch, run->prompt + step);
+        const pod_transformer_verdict verdict =
+            pod_transformer_judge(&values, row, token, classes_of(run));
         check.checked++;
         check.wrong += verdict == POD_TOKEN_WRONG;
         numbers->tokens++;
@@ -234,6 +250,8 @@ static pod_status run_init(infer_run *run, pod_error *err)
     const pod_step_request *request = &asked->request;
     const bool decode = request->mode == POD_STEP_DECODE;
     const int64_t decoded = asked->asked->decode_steps > 0 ? asked->asked->decode_steps : 1;
+    run->model = *request->model;
+    run->model.capacity_percent = 0;
     run->prompt = request->seq + (decode ? 0 : request->serving.cached);
     run->steps = decode ? decoded + 1 : 1;
     run->total = run->prompt + (decode ? decoded : 0);

@@ -398,6 +398,11 @@ static void experts(infer *in, const pod_layer *layer, int32_t x, int32_t h)
     pod_tf_infer_exchange(
         tf, layer, true,
         cross(in, POD_ALL_TO_ALL, "fwd.exchange.results", &tf->layout->expert, rows * d, h));
+    if (tf->expert > 1 && tf->tensor > 1) { /* before the sum over tensor; else the norm does it */
+        const int64_t elements = tf->tokens * d;
+        elementwise(in, "fwd.return.rows", elements, layer->top_k + 1, h);
+        pod_tf_infer_return(tf, &in->numbers);
+    }
 }
 
 /* ---- layers ---- */

@@ -3,6 +3,7 @@
 
 #include "workload/transformer/transformer_context.h"
 #include "workload/transformer/transformer_heads.h"
+#include "workload/transformer/transformer_lacks.h"
 #include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 
@@ -10,13 +11,15 @@ enum { ABSENT = POD_OP_NONE };
 
 /* ---- what has no numbers ---- */
 
-/** Equally many rows for the experts of each chip; columns and tokens that say which. */
+/** Equally many rows for each expert of all that a chip has; columns and tokens that say which. */
 static pod_status classes_check(const pod_step_request *request, const pod_work_layout *layout,
                                 pod_error *err)
 {
-    const pod_model *model = request->model;
-    const int64_t classes = pod_max_i64(model->experts, 1);
-    if (layout->size[POD_MESH_EXPERT] > 1
+    const int64_t classes = pod_max_i64(request->model->experts, 1);
+    const int64_t pieces = (int64_t)layout->size[POD_MESH_DATA] * layout->size[POD_MESH_EXPERT];
+    const bool over_expert = layout->size[POD_MESH_EXPERT] > 1;
+    const bool decodes = request->mode == POD_STEP_DECODE;
+    if (over_expert && !decodes
         && (request->seq % classes != 0 || request->serving.cached % classes != 0)) {
         return pod_fail(
             err, POD_E_INVALID,
@@ -24,11 +27,12 @@ static pod_status classes_check(const pod_step_request *request, const pod_work_
             "a --seq and --cached that are multiples of %lld",
             (long long)classes, (long long)classes);
     }
-    if (model->vocab < model->experts || model->d_model < model->experts) {
-        return pod_fail(
-            err, POD_E_INVALID,
-            "--data real: %lld experts need as many columns and a vocabulary of as many",
-            (long long)model->experts);
+    if (over_expert && decodes && request->batch % (pieces * classes) != 0) {
+        return pod_fail(err, POD_E_INVALID,
+                        "--data real: the tokens of %lld sequences of a chip don't divide among "
+                        "%lld experts; use a --batch that is a multiple of %lld",
+                        (long long)(request->batch / pieces), (long long)classes,
+                        (long long)(pieces * classes));
     }
     return POD_OK;
 }
@@ -44,9 +48,7 @@ pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
         request->batch / layout->size[POD_MESH_DATA] >= tensor; /* sequences go to chips */
     const bool over_expert = layout->size[POD_MESH_EXPERT] > 1;
     const bool over_sequence = layout->size[POD_MESH_SEQUENCE] > 1;
-    const bool decodes = request->mode == POD_STEP_DECODE;
     const bool cached = request->serving.cached > 0;
-    const bool skewed = request->settings.expert_balance > 1;
     const bool narrow = pod_step_cache_dtype(request) != POD_DTYPE_BF16;
     const struct {
         bool asked;
@@ -54,17 +56,13 @@ pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
     } lacks[] = {
         {request->mode == POD_STEP_SERVE,              "--mode serve"                                    },
         {layout->size[POD_MESH_FSDP] > 1,              "inference over the mesh axis fsdp"               },
-        {over_expert && decodes,                       "decode over the mesh axis expert"                },
         {over_expert && over_sequence,                 "prefill over both expert and sequence"           },
-        {over_expert && cut,                           "inference over both expert and tensor"           },
-        {over_expert && skewed,                        "--expert-balance above 1"                        },
         {over_sequence && model->kv_lora > 0,          "latent attention over the mesh axis sequence"    },
         {over_sequence && model->shared_kv > 0,        "keys that are values over the mesh axis sequence"},
         {over_sequence && cached,                      "--cached over the mesh axis sequence"            },
         {over_sequence && narrow,                      "a narrow cache over the mesh axis sequence"      },
         {model->kv_lora > 0 && cut && spread,          "rows of latent attention spread over tensor"     },
         {request->dtype != POD_DTYPE_BF16,             "a transformer in another dtype than bf16"        },
-        {model->capacity_percent > 0,                  "a capacity of experts"                           },
         {model->parallel > 0 && experts,               "attention beside experts"                        },
         {model->parallel > 0 && model->post_norms > 0, "parallel layers with norms after them"           },
     };
@@ -75,6 +73,7 @@ pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
                             lacks[i].what);
         }
     }
+    POD_TRY(pod_tf_lacks_experts(request, layout, err));
     POD_TRY(classes_check(request, layout, err));
     POD_TRY(pod_work_divides(layout, "vocab", model->vocab, &layout->tensor, err));
     POD_TRY(pod_work_divides(layout, "heads", model->heads, &layout->tensor, err));
@@ -219,6 +218,13 @@ void pod_tf_infer_norm(pod_tf *tf, pod_tf_infer_numbers *n)
         n->sum = ABSENT;
     }
     n->xn = normed_new(tf, n->x);
+}
+
+void pod_tf_infer_return(pod_tf *tf, pod_tf_infer_numbers *n)
+{
+    if (pod_tf_numbers(tf)) {
+        results_add(tf, n);
+    }
 }
 
 void pod_tf_infer_sum(pod_tf *tf, pod_tf_infer_numbers *n, int32_t op)

@@ -67,6 +67,8 @@ void pod_tf_infer_experts_in(pod_tf *tf, pod_tf_infer_numbers *n, const pod_laye
 void pod_tf_infer_experts_function(pod_tf *tf, const pod_layer *layer);
 void pod_tf_infer_experts_out(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer);
 void pod_tf_infer_exchange(pod_tf *tf, const pod_layer *layer, bool results, int32_t op);
+/** Results that came back are added up in this op, not in the next norm. */
+void pod_tf_infer_return(pod_tf *tf, pod_tf_infer_numbers *n);
 void pod_tf_infer_head(pod_tf *tf, pod_tf_infer_numbers *n);
 
 /** `op` adds up what is added to the residual path; POD_OP_NONE: no chips to add up over. */

@@ -74,6 +74,24 @@ static bool pieces_divide(const pod_step_request *request, const pod_work_layout
     return chips == 1 || request->seq % (pieces * request->model->experts) == 0;
 }
 
+pod_status pod_tf_lacks_experts(const pod_step_request *request, const pod_work_layout *layout,
+                                pod_error *err)
+{
+    const pod_model *model = request->model;
+    if (layout->size[POD_MESH_EXPERT] > 1 && request->settings.expert_balance > 1) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--data real: the router's choices decide how loaded experts are; leave "
+                        "--expert-balance out, or use --data none");
+    }
+    if (model->vocab < model->experts || model->d_model < model->experts) {
+        return pod_fail(
+            err, POD_E_INVALID,
+            "--data real: %lld experts need as many columns and a vocabulary of as many",
+            (long long)model->experts);
+    }
+    return POD_OK;
+}
+
 /** Experts: equally many rows for each, of all that a chip has at a time. */
 static pod_status rows_divide(const pod_step_request *request, const pod_work_layout *layout,
                               pod_error *err)
@@ -97,15 +115,7 @@ static pod_status rows_divide(const pod_step_request *request, const pod_work_la
                         (long long)model->capacity_percent, (long long)request->seq,
                         (long long)model->top_k, (long long)model->experts);
     }
-    if (layout->size[POD_MESH_EXPERT] > 1 && request->settings.expert_balance > 1) {
-        return feature_fail("--expert-balance above 1", err);
-    }
-    if (model->vocab < model->experts || model->d_model < model->experts) {
-        return pod_fail(
-            err, POD_E_INVALID,
-            "--data real: %lld experts need as many columns and a vocabulary of as many",
-            (long long)model->experts);
-    }
+    POD_TRY(pod_tf_lacks_experts(request, layout, err));
     if (tokens % model->experts != 0 || !pieces_divide(request, layout)) {
         return pod_fail(err, POD_E_INVALID,
                         "--data real: %lld tokens of a chip at a time do not divide among %lld "

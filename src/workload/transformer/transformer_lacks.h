@@ -11,5 +11,8 @@
  *  POD_E_INVALID with what would divide */
 pod_status pod_tf_lacks_layout(const pod_step_request *request, const pod_work_layout *layout,
                                pod_error *err);
+/** Of all steps with experts. @return POD_E_USAGE, POD_E_INVALID */
+pod_status pod_tf_lacks_experts(const pod_step_request *request, const pod_work_layout *layout,
+                                pod_error *err);
 /** @return POD_E_USAGE with the feature of a model that has none */
 pod_status pod_tf_lacks_model(const pod_model *model, pod_error *err);

@@ -692,12 +692,12 @@ void pod_transformer_compare(pod_transformer_check *check, const pod_transformer
 }
 
 pod_transformer_verdict pod_transformer_judge(const pod_transformer_values *logits, int64_t row,
-                                              int32_t token)
+                                              int32_t token, int64_t classes)
 {
     const double *value = logits->value + row * logits->columns;
     const float *bound = logits->bound + row * logits->columns;
-    int32_t best = 0;
-    for (int32_t i = 1; i < logits->columns; i++) {
+    int64_t best = token;
+    for (int64_t i = token % classes; i < logits->columns; i += classes) {
         best = value[i] > value[best] ? i : best;
     }
     if (token == best) {

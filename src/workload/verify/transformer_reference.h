@@ -76,13 +76,14 @@ void pod_transformer_compare(pod_transformer_check *check, const pod_transformer
                              const pod_patch *patch, pod_dtype dtype, const void *got);
 
 typedef enum pod_transformer_verdict {
-    POD_TOKEN_SAME, /**< the reference's argmax */
+    POD_TOKEN_SAME, /**< no logit of the reference is larger */
     POD_TOKEN_NEAR, /**< its logit is nearer to the largest than their error: as right */
     POD_TOKEN_WRONG
 } pod_transformer_verdict;
 
 /** What to think of a token that chips decoded. The reference goes on with it: it is computed for prompts and decoded
  * tokens together (args.tokens), and `row` is that of the token before.
- *  @param logits  of the reference */
+ *  @param logits   of the reference
+ *  @param classes  it was to be one of those that are the same modulo this; 1: any */
 pod_transformer_verdict pod_transformer_judge(const pod_transformer_values *logits, int64_t row,
-                                              int32_t token);
+                                              int32_t token, int64_t classes);

@@ -248,10 +248,29 @@ Test(transformer_reference, decoded_tokens_are_judged_by_logits)
     int verdicts[3] = {0};
     cr_assert_eq(logits.rows, BATCH * SEQ);
     for (int32_t token = 0; token < 48; token++) {
-        verdicts[pod_transformer_judge(&logits, 4, token)]++;
+        verdicts[pod_transformer_judge(&logits, 4, token, 1)]++;
     }
     cr_expect_eq(verdicts[POD_TOKEN_SAME], 1);
     cr_expect_gt(verdicts[POD_TOKEN_WRONG], 40);
+    pod_transformer_reference_free(reference);
+}
+
+Test(transformer_reference, of_each_class_one_decoded_token_is_the_right_one)
+{
+    enum { CLASSES = 4 };
+    const pod_model model = small_model(DENSE);
+    pod_transformer_reference_args args = small_args(&model);
+    args.mode = POD_STEP_DECODE;
+    pod_transformer_reference *reference = small_compute(&args);
+    const pod_transformer_values logits = find(reference, "logits");
+    int same[CLASSES] = {0};
+    for (int32_t token = 0; token < 48; token++) {
+        same[token % CLASSES] +=
+            pod_transformer_judge(&logits, 4, token, CLASSES) == POD_TOKEN_SAME;
+    }
+    for (int i = 0; i < CLASSES; i++) {
+        cr_expect_eq(same[i], 1);
+    }
     pod_transformer_reference_free(reference);
 }
 
