@@ -51,6 +51,9 @@ typedef enum pod_place_role {
     POD_PLACE_TURNED_ROWS,
     POD_PLACE_POSITION_ROWS, /**< as tokens: rows of trainable positions; -1 but on one chip of tensor */
     POD_PLACE_POSITION_GRADIENTS, /**< likewise on all of them */
+    POD_PLACE_HEAD_ROWS,          /**< [rows, 1]: of this chip's, those that the head reads */
+    POD_PLACE_BIAS_ROWS,          /**< zeros: the only row of a bias */
+    POD_PLACE_BIAS_ONCE,          /**< likewise, -1 but on one chip of tensor */
     POD_PLACE_WEIGHTS,
     POD_PLACE_SHARES, /**< of a bundle: 1 over the chips of tensor that have the same element */
     POD_PLACE_MOMENT, /**< zeros */

@@ -5,6 +5,7 @@
 #include "chip/kernels.h"
 #include "workload/build/circular.h"
 #include "workload/transformer/transformer_context.h"
+#include "workload/transformer/transformer_ends.h"
 #include "workload/transformer/transformer_infer.h"
 #include "workload/transformer/transformer_keep.h"
 #include "workload/transformer/transformer_lacks.h"
@@ -247,9 +248,96 @@ static int32_t head_forward(pod_tf *tf, const char *name, const logits_size *siz
     return logits;
 }
 
+/** Numbers of a dense head: what it reads, and what is before its function and its norm. */
+typedef struct dense_numbers {
+    int32_t x;
+    int32_t hidden;
+    int32_t h;
+} dense_numbers;
+
+/** Elements of the weights of the head before those of a dense one. */
+static int64_t dense_first(const pod_tf *tf)
+{
+    const int64_t rows = tf->model->d_model + (tf->model->biases > 0 ? 1 : 0);
+    return rows * pod_ceil_div(tf->model->vocab, tf->tensor);
+}
+
+static void dense_function(pod_tf *tf, const char *name, int64_t passes, int32_t x)
+{
+    const int64_t elements = tf->tokens * tf->model->d_model;
+    pod_tf_vector(tf, name, (double)elements, passes * elements * BYTES,
+                  TOUCH(x, NONE, NONE, NONE));
+}
+
+/** The product before the head with its function and norm, in place. */
+static dense_numbers dense_forward(pod_tf *tf, int32_t x, int32_t weights)
+{
+    enum { PASSES = 4 }; /* function and norm: each reads and writes */
+    const int64_t d = tf->model->d_model;
+    dense_numbers n = {.x = NONE, .hidden = NONE, .h = NONE};
+    if (tf->model->head_dense == 0) {
+        return n;
+    }
+    pod_tf_product product = {
+        "fwd.matmul.dense",
+        d,
+        d,
+        1,
+        {x, weights, NONE, NONE},
+        pod_tf_factor_forward(tf, TOUCH(x, weights, x), dense_first(tf), 0)
+    };
+    n.x = pod_tf_number(tf, x);
+    n.hidden = pod_tf_number_next(tf, x);
+    product.factor.out = n.hidden;
+    pod_tf_matmul(tf, product.name, (const int64_t[3]){tf->tokens, d, d}, 1, product.touch);
+    pod_tf_number_product(tf, &product, tf->tokens);
+    dense_function(tf, "fwd.function.dense", PASSES, x);
+    n.h = pod_tf_number_next(tf, x);
+    pod_tf_number_function_of(tf, n.hidden, n.h);
+    pod_tf_number_norm_alone(tf, x);
+    return n;
+}
+
+/** And back, in place, with the derivative by its weights. @param partial  gradient of the head's weights */
+static void dense_backward(pod_tf *tf, const dense_numbers *n, int32_t dx, int32_t weights,
+                           int32_t partial)
+{
+    enum { PASSES = 8 };
+    const int64_t d = tf->model->d_model;
+    const int64_t by_weights[3] = {d, tf->tokens, d};
+    dense_function(tf, "bwd.function.dense", PASSES, dx);
+    pod_tf_number_norm_alone_back(tf, n->h, dx);
+    const int32_t dh = pod_tf_number(tf, dx);
+    const int32_t dhidden = pod_tf_number_next(tf, dx);
+    pod_tf_number_function_back_of(tf, n->hidden, dh, dhidden);
+    pod_tf_product product = {
+        "bwd.matmul.dense",
+        d,
+        d,
+        1,
+        {dx, weights, NONE, NONE},
+        pod_tf_factor_by_input(tf, TOUCH(dx, weights, dx), dense_first(tf), 0, false)
+    };
+    pod_tf_product derivative = {
+        "bwd.matmul.ddense",
+        d,
+        d,
+        1,
+        {dx, partial, NONE, NONE},
+        pod_tf_factor_by_weights(tf, dx, dx, dense_first(tf), 0)
+    };
+    product.factor.out = pod_tf_number_next(tf, dx);
+    derivative.factor.a = n->x;
+    derivative.factor.out = pod_tf_number(tf, partial);
+    pod_tf_matmul(tf, product.name, (const int64_t[3]){tf->tokens, d, d}, 1, product.touch);
+    pod_tf_number_product(tf, &product, tf->tokens);
+    pod_tf_matmul(tf, derivative.name, by_weights, 1, derivative.touch);
+    pod_tf_number_product(tf, &derivative, tf->tokens);
+}
+
 /** From the logits back to the last layer's output. */
-static int32_t head_backward(pod_tf *tf, const logits_size *size, int32_t x, int32_t xn,
-                             int32_t weights)
+static int32_t head_backward(pod_tf *tf, const logits_size *size, const dense_numbers *dense,
+                             int32_t x, int32_t xn, int32_t weights)
 {
     const int64_t d = tf->model->d_model;
     pod_tf_bundle *head = pod_tf_bundle_of(tf, 0, POD_TF_HEAD);
@@ -279,8 +367,14 @@ static int32_t head_backward(pod_tf *tf, const logits_size *size, int32_t x, int
                      {xn, dlogits, partial, NONE},
                      pod_tf_factor_by_weights(tf, xn, dlogits, 0, 0)}}};
     pod_tf_multiply_weights(tf, &sum, &derivative);
-    pod_tf_gradient(tf, head, partial);
-    pod_tf_multiply_sum_end(tf, &sum);
+    if (tf->model->head_dense > 0) {
+        pod_tf_multiply_sum_end(tf, &sum);
+        dense_backward(tf, dense, dx, weights, partial);
+        pod_tf_gradient(tf, head, partial);
+    } else {
+        pod_tf_gradient(tf, head, partial);
+        pod_tf_multiply_sum_end(tf, &sum);
+    }
     const int64_t elements = pod_tf_rows(tf) * d;
     pod_tf_vector(tf, "bwd.norm", (double)elements, 4 * elements * BYTES, TOUCH(x, dx, NONE, NONE));
     pod_tf_number_norm_back(tf, x, dx, dx, true);
@@ -327,29 +421,6 @@ static int32_t wide_make(pod_tf *tf, const logits_size *size)
     return wide;
 }
 
-/** The product before the head with its function and norm, forward or back with both derivatives. */
-static void head_dense(pod_tf *tf, bool backward, int32_t x, int32_t weights)
-{
-    const int64_t d = tf->model->d_model;
-    const int64_t size[3] = {tf->tokens, d, d};
-    const int64_t by_weights[3] = {d, tf->tokens, d};
-    const int64_t elements = tf->tokens * d;
-    enum {
-        FORWARD = 4,
-        BACKWARD = 8
-    }; /* function and norm: each reads and writes, twice that backward */
-    if (tf->model->head_dense == 0) {
-        return;
-    }
-    pod_tf_matmul(tf, backward ? "bwd.matmul.dense" : "fwd.matmul.dense", size, 1,
-                  TOUCH(x, weights, NONE, NONE));
-    if (backward) {
-        pod_tf_matmul(tf, "bwd.matmul.ddense", by_weights, 1, TOUCH(x, weights, NONE, NONE));
-    }
-    pod_tf_vector(tf, backward ? "bwd.function.dense" : "fwd.function.dense", (double)elements,
-                  (backward ? BACKWARD : FORWARD) * elements * BYTES, TOUCH(x, NONE, NONE, NONE));
-}
-
 /** The loss and the derivative by the logits, in their place. Over tensor each chip has a part of the vocabulary: of
  *  each token the maximum of its logits, the sum of their exponents and the target's logit go to the others.
  *  @return numbers of these sums */
@@ -393,7 +464,7 @@ static int32_t part_loss(pod_tf *tf, int32_t x)
     const int32_t xn = pod_tf_activation(tf, "norm", tf->model->d_model);
     pod_tf_vector(tf, "fwd.norm", (double)rows, 2 * rows * BYTES, TOUCH(x, xn, NONE, NONE));
     pod_tf_number_norm(tf, x, NONE, xn);
-    head_dense(tf, false, xn, weights);
+    const dense_numbers dense = dense_forward(tf, xn, weights);
     tf->logits = head_forward(tf, "fwd.matmul.head", &size, xn, weights);
     if (tf->stage.request->mode != POD_STEP_TRAIN) {
         pod_tf_place(tf, POD_PLACE_LOGITS, pod_tf_number(tf, tf->logits), NULL, NULL);
@@ -409,9 +480,7 @@ static int32_t part_loss(pod_tf *tf, int32_t x)
         pod_tf_number_loss(tf, sums, true);
         tf->program->recomputes = false;
     }
-    const int32_t dx = head_backward(tf, &size, x, xn, weights);
-    head_dense(tf, true, dx, weights);
-    return dx;
+    return head_backward(tf, &size, &dense, x, xn, weights);
 }
 
 /** The head of some tokens of each sequence: their rows are read out of the last layer's output, and their derivatives
@@ -425,6 +494,7 @@ static int32_t masked_loss(pod_tf *tf, int32_t x)
     const int32_t rows = pod_tf_activation(tf, "masked", d);
     pod_tf_vector(tf, "fwd.rows.masked", (double)(tf->tokens * d), 2 * tf->tokens * d * BYTES,
                   TOUCH(x, rows, NONE, NONE));
+    const int32_t names = pod_tf_number_head_rows(tf, x, rows);
     const int32_t drows = part_loss(tf, rows);
     const int64_t read = tf->tokens * d;
     tf->tokens = tokens;
@@ -434,6 +504,7 @@ static int32_t masked_loss(pod_tf *tf, int32_t x)
     const int32_t dx = pod_tf_activation(tf, "dx", d);
     pod_tf_vector(tf, "bwd.rows.masked", (double)(tokens * d), (tokens * d + 2 * read) * BYTES,
                   TOUCH(drows, dx, NONE, NONE));
+    pod_tf_number_head_rows_back(tf, names, drows, dx);
     return dx;
 }
 
@@ -603,8 +674,9 @@ pod_status pod_transformer_program(const pod_step_request *request, pod_step_wor
         .keys_gather = NONE,
         .context = {.scattered = NONE, .returned = NONE},
         .turned_rows = NONE,
+        .bias_rows = {    NONE,             NONE                },
         .whole_dy = NONE,
-        .scatters = { NONE,             NONE,             NONE},
+        .scatters = { NONE,             NONE,                             NONE},
         .layer = -1
     };
     pod_build *build = &tf.stage.build;

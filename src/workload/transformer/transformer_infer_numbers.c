@@ -49,6 +49,7 @@ pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
     const bool over_expert = layout->size[POD_MESH_EXPERT] > 1;
     const bool over_sequence = layout->size[POD_MESH_SEQUENCE] > 1;
     const bool cached = request->serving.cached > 0;
+    const bool ends = model->biases > 0 || model->head_dense > 0 || model->masked > 0;
     const bool narrow = pod_step_cache_dtype(request) != POD_DTYPE_BF16;
     const struct {
         bool asked;
@@ -63,6 +64,7 @@ pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
         {over_sequence && narrow,                      "a narrow cache over the mesh axis sequence"      },
         {model->kv_lora > 0 && cut && spread,          "rows of latent attention spread over tensor"     },
         {request->dtype != POD_DTYPE_BF16,             "a transformer in another dtype than bf16"        },
+        {ends,                                         "inference of a model with biases or a dense head"},
         {model->parallel > 0 && experts,               "attention beside experts"                        },
         {model->parallel > 0 && model->post_norms > 0, "parallel layers with norms after them"           },
     };

@@ -25,9 +25,8 @@ static void model_lacks(const pod_model *m, const char **lack)
     lack_note(lack, m->layer_embedding > 0, "a further embedding of each layer");
     lack_note(lack, m->parallel > 0 && (m->experts > 0 || m->post_norms > 0),
               "attention beside experts or before norms of its own");
-    lack_note(lack, m->masked > 0, "a head of some tokens (masked)");
     lack_note(lack, m->image > 0, "a model that reads pictures");
-    lack_note(lack, m->biases > 0 || m->head_dense > 0, "a model with biases or a dense head");
+    lack_note(lack, m->biases > 0 && m->experts > 0, "biases of experts");
     lack_note(lack, m->kv_shared_layers > 0, "a model whose layers share keys and values");
 }
 
@@ -44,6 +43,8 @@ static void layout_lacks(const pod_step_request *r, const pod_work_layout *layou
     lack_note(lack, pieces && pod_circular_is_on(r, layout->stages),
               "--collective-matmul on in a circular pipeline");
     lack_note(lack, pieces && r->model->kv_lora > 0, "--collective-matmul on of latent attention");
+    lack_note(lack, pieces && (r->model->head_dense > 0 || r->model->masked > 0),
+              "--collective-matmul on of a head of some tokens, or a dense one");
 }
 
 /** What tensor and the cut of the embedding's columns must divide. */
@@ -125,12 +126,37 @@ static pod_status rows_divide(const pod_step_request *request, const pod_work_la
     return pod_work_divides(layout, "moe_d_ff", model->moe_d_ff, &layout->tensor, err);
 }
 
+/** Equally many tokens of the head in each piece of a sequence. */
+static pod_status masked_divides(const pod_step_request *request, const pod_work_layout *layout,
+                                 pod_error *err)
+{
+    const int64_t masked = request->model->masked;
+    const int64_t chips = layout->size[POD_MESH_SEQUENCE];
+    const int64_t pieces = chips == 1                             ? 1
+                           : request->settings.context_unbalanced ? chips
+                                                                  : 2 * chips;
+    if (masked > request->seq) {
+        return pod_fail(err, POD_E_INVALID,
+                        "--data real: the head reads %lld tokens of each sequence (masked) of "
+                        "%lld; use --seq %lld or more",
+                        (long long)masked, (long long)request->seq, (long long)masked);
+    }
+    return masked % pieces == 0 && (masked == 0 || request->seq % pieces == 0)
+               ? POD_OK
+               : pod_fail(err, POD_E_INVALID,
+                          "--data real: the head reads %lld tokens of each sequence (masked), "
+                          "which do not divide over %lld pieces of sequence; use a divisor",
+                          (long long)masked, (long long)pieces);
+}
+
 /** Logits of all tokens of a chip at a time in equal pieces. */
 static pod_status tiles_divide(const pod_step_request *request, const pod_work_layout *layout,
                                pod_error *err)
 {
     const int64_t chips = pod_work_layout_pieces(layout, &layout->rows);
-    const int64_t tokens = request->batch * request->seq / chips / request->microbatches;
+    const int64_t masked = request->model->masked;
+    const int64_t tokens =
+        request->batch * (masked > 0 ? masked : request->seq) / chips / request->microbatches;
     const int64_t tiles = request->settings.vocab_tiles;
     return tiles <= 1 || tiles >= tokens || tokens % tiles == 0
                ? POD_OK
@@ -147,6 +173,7 @@ pod_status pod_tf_lacks_layout(const pod_step_request *request, const pod_work_l
     layout_lacks(request, layout, &lack);
     POD_TRY(lack != NULL ? feature_fail(lack, err) : POD_OK);
     POD_TRY(rows_divide(request, layout, err));
+    POD_TRY(masked_divides(request, layout, err));
     POD_TRY(tiles_divide(request, layout, err));
     return divides_check(request, layout, err);
 }

@@ -187,20 +187,16 @@ static int32_t out_forward(pod_tf *tf, const pod_layer *layer, int32_t context, 
     const int64_t width = pod_tf_context_width(tf, layer);
     const int32_t out =
         is_parallel(tf) ? pod_tf_activation(tf, "out", d) : pod_tf_row_buffer(tf, "out", d);
+    pod_tf_factor factor = pod_tf_factor_forward(
+        tf, TOUCH(context, weights, out),
+        pod_tf_weights_first(tf, layer, pod_layer_find(layer, POD_ROLE_OUT)), 0);
+    factor.partial = true;
     const pod_tf_products products = {
         .pass = "fwd.pass.out",
         .sum = "fwd.sum.out",
         .buffer = out,
         .count = 1,
-        .product = {
-            {"fwd.matmul.out",
-             width,
-             d,
-             1,
-             {context, weights, out, NONE},
-             pod_tf_factor_forward(
-                 tf, TOUCH(context, weights, out),
-                 pod_tf_weights_first(tf, layer, pod_layer_find(layer, POD_ROLE_OUT)), 0)}}};
+        .product = {{"fwd.matmul.out", width, d, 1, {context, weights, out, NONE}, factor}}};
     pod_tf_quantize(tf, tf->tokens * width, context);
     if (is_parallel(tf)) { /* summed with what the MLP gives */
         pod_tf_multiply(tf, &products, false);

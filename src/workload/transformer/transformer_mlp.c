@@ -128,6 +128,7 @@ static int32_t output_forward(pod_tf *tf, const pod_layer *layer, int32_t wi, in
     }
     pod_tf_factor factor = pod_tf_factor_forward(tf, TOUCH(h, out, partial), 0, 0);
     factor.add = layer->experts > 0 || beside != NONE;
+    factor.partial = true;
     const pod_tf_products products = {
         .pass = "fwd.pass.mlp",
         .sum = scatter_names[1],

@@ -91,14 +91,19 @@ void pod_tf_place(pod_tf *tf, pod_place_role role, int32_t number, const pod_tf_
     tf->stage.build.st = pod_tensors_place(tf->stage.build.tensors, &place, tf->stage.build.err);
 }
 
+/** Of each matrix, below it. */
+static int64_t bias_rows(const pod_tf *tf)
+{
+    return tf->model->biases > 0 ? 1 : 0;
+}
+
 int64_t pod_tf_weights_first(const pod_tf *tf, const pod_layer *layer,
                              const pod_layer_matmul *matmul)
 {
     int64_t first = 0;
     for (const pod_layer_matmul *m = layer->matmul; m < matmul; m++) {
-        first += m->part == matmul->part ? pod_layer_matmul_k(m, tf->tensor)
-                                               * pod_layer_matmul_n(m, tf->tensor) * m->count
-                                         : 0;
+        const int64_t k = pod_layer_matmul_k(m, tf->tensor) + bias_rows(tf);
+        first += m->part == matmul->part ? k * pod_layer_matmul_n(m, tf->tensor) * m->count : 0;
     }
     return first;
 }
@@ -275,6 +280,40 @@ pod_tf_factor pod_tf_factor_of_function(pod_tf *tf, int32_t wi, int32_t b)
     return factor;
 }
 
+/** Names of rows that have a bias. @param once  of partial sums: on one chip of tensor */
+static int32_t bias_names(pod_tf *tf, bool once)
+{
+    int32_t *names = &tf->bias_rows[once];
+    if (*names == NONE || tf->program->buffers[*names].rows < tf->tokens) {
+        *names = pod_tf_number_new(tf, "bias", POD_DTYPE_F32, tf->tokens, 1);
+        pod_tf_place(tf, once ? POD_PLACE_BIAS_ONCE : POD_PLACE_BIAS_ROWS, *names, NULL, NULL);
+    }
+    return *names;
+}
+
+/** A bias in each row of `to`, or added to it. */
+static void bias_add(pod_tf *tf, pod_number_view bias, pod_number_view to, bool once, bool add)
+{
+    pod_number pick = number_of(POD_NUMBER_PICK);
+    pick.in[0] = some_rows(whole_of(tf, bias_names(tf, once)), 0, to.rows);
+    pick.in[1] = bias;
+    pick.out[0] = to;
+    pick.accumulate = add;
+    pick.untimed = true;
+    compute(tf, &pick);
+}
+
+/** The derivative by a bias: the sum of the rows of `from`. */
+static void bias_back(pod_tf *tf, pod_number_view from, pod_number_view bias)
+{
+    pod_number pick = number_of(POD_NUMBER_PICK_BACK);
+    pick.in[0] = some_rows(whole_of(tf, bias_names(tf, false)), 0, from.rows);
+    pick.in[1] = from;
+    pick.out[0] = bias;
+    pick.untimed = true;
+    compute(tf, &pick);
+}
+
 /** What a product writes, and whether it adds to that. */
 typedef struct product_out {
     int32_t number;
@@ -291,7 +330,7 @@ static void product_add(pod_tf *tf, const pod_tf_product *p, int64_t i, int64_t 
     const bool by_input = f->kind == POD_TF_BY_INPUT;
     const int64_t k = by_input ? p->n : p->k; /* of W */
     const int64_t n = by_input ? p->k : p->n;
-    const int64_t first = f->weights + i * k * n;
+    const int64_t first = f->weights + i * (k + bias_rows(tf)) * n;
     const int64_t column = f->column + i * n;
     pod_number product = number_of(POD_NUMBER_PRODUCT);
     product.accumulate = to.add;
@@ -299,6 +338,11 @@ static void product_add(pod_tf *tf, const pod_tf_product *p, int64_t i, int64_t 
         product.in[0] = some_rows(whole_of(tf, f->a), f->a_row, rows);
         product.in[1] = matrix_at(tf, f->b, first, k, n);
         product.out[0] = some_rows(columns_of(tf, out, column, n), to.row, rows);
+        if (tf->model->biases > 0) {
+            bias_add(tf, matrix_at(tf, f->b, first + k * n, 1, n), product.out[0], f->partial,
+                     to.add);
+            product.accumulate = true;
+        }
     } else if (by_input) {
         product.in[0] = some_rows(columns_of(tf, f->a, column, n), f->a_row, rows);
         product.in[1] = matrix_at(tf, f->b, first, k, n);
@@ -312,6 +356,12 @@ static void product_add(pod_tf *tf, const pod_tf_product *p, int64_t i, int64_t 
         product.out[0] = matrix_at(tf, out, first, k, n);
         product.out[0].offset += f->first;
         product.out[0].columns = columns;
+        if (tf->model->biases > 0) {
+            pod_number_view bias = matrix_at(tf, out, first + k * n, 1, n);
+            bias.offset += f->first;
+            bias.columns = columns;
+            bias_back(tf, product.in[1], bias);
+        }
     }
     compute(tf, &product);
 }
@@ -486,7 +536,31 @@ void pod_tf_number_norm_alone_back(pod_tf *tf, int32_t raw, int32_t dy)
     }
 }
 
-/* ---- the MLP's function ---- */
+/* ---- functions ---- */
+
+void pod_tf_number_function_of(pod_tf *tf, int32_t before, int32_t after)
+{
+    if (pod_tf_numbers(tf)) {
+        pod_number function = number_of(POD_NUMBER_FUNCTION);
+        function.in[0] = whole_of(tf, before);
+        function.out[0] = whole_of(tf, after);
+        function.activation = pod_tf_number_activation(tf);
+        compute(tf, &function);
+    }
+}
+
+void pod_tf_number_function_back_of(pod_tf *tf, int32_t before, int32_t by_after, int32_t by_before)
+{
+    enum { BY_RESULT = 2 };
+    if (pod_tf_numbers(tf)) {
+        pod_number function = number_of(POD_NUMBER_FUNCTION_BACK);
+        function.in[0] = whole_of(tf, before);
+        function.in[BY_RESULT] = whole_of(tf, by_after);
+        function.out[0] = whole_of(tf, by_before);
+        function.activation = pod_tf_number_activation(tf);
+        compute(tf, &function);
+    }
+}
 
 void pod_tf_number_function(pod_tf *tf, int32_t wi, int32_t h)
 {
@@ -514,131 +588,6 @@ void pod_tf_number_function_back(pod_tf *tf, int32_t wi, int32_t dh, int32_t dwi
     function.activation = pod_tf_number_activation(tf);
     compute(tf, &function);
 }
-
-/* ---- the ends ---- */
-
-/** Tokens of all chips that have columns of the same rows of the table. */
-static int32_t tokens_new(pod_tf *tf, const pod_tf_bundle *table)
-{
-    const int32_t pieces = pod_work_layout_pieces(tf->layout, &table->cut);
-    const int32_t tokens = pod_tf_number_new(tf, "tokens", POD_DTYPE_F32, pieces * tf->tokens, 1);
-    pod_tf_place(tf, POD_PLACE_TOKENS, tokens, NULL, &table->cut);
-    return tokens;
-}
-
-/** The columns of the table of a chip, `rows` of them from `first` on. */
-static pod_number_view table_rows(const pod_tf *tf, const pod_tf_bundle *table, int32_t number,
-                                  int64_t first, int64_t rows)
-{
-    const int64_t columns = tf->model->d_model / pod_work_layout_pieces(tf->layout, &table->cut);
-    return matrix_at(tf, number, first * columns, rows, columns);
-}
-
-/** Likewise of all rows of the vocabulary; a tied head has them as columns, some rows of these. */
-static pod_number_view vocabulary(const pod_tf *tf, const pod_tf_bundle *table, int32_t number)
-{
-    const int64_t rows = tf->model->vocab / tf->tensor;
-    const int64_t columns = tf->model->d_model / pod_work_layout_pieces(tf->layout, &table->cut);
-    return tf->model->tied > 0 ? matrix_at(tf, number, 0, columns, rows)
-                               : table_rows(tf, table, number, 0, rows);
-}
-
-/** Rows of the trainable positions, after those of the vocabulary. @param role  of the names of rows */
-static void positions_pick(pod_tf *tf, const pod_tf_bundle *table, pod_number *pick,
-                           pod_place_role role)
-{
-    const int64_t rows = tf->model->positions;
-    const int64_t first = tf->model->tied > 0 ? 0 : tf->model->vocab / tf->tensor;
-    const bool back = role == POD_PLACE_POSITION_GRADIENTS;
-    if (rows == 0) {
-        return;
-    }
-    const int32_t names = pod_tf_number_new(tf, "positions", POD_DTYPE_F32, pick->in[0].rows, 1);
-    pod_tf_place(tf, role, names, NULL, &table->cut);
-    pick->in[0] = whole_of(tf, names);
-    if (back) {
-        pick->out[0] = table_rows(tf, table, pod_tf_number(tf, table->gradient), first, rows);
-    } else {
-        pick->in[1] = table_rows(tf, table, pod_tf_number(tf, table->weights), first, rows);
-        pick->accumulate = true;
-    }
-    pick->transpose_b = false;
-    pick->untimed = true;
-    compute(tf, pick);
-}
-
-void pod_tf_number_pick(pod_tf *tf, const pod_tf_bundle *table, const pod_tf_bundle *words,
-                        int32_t x)
-{
-    if (pod_tf_numbers(tf)) {
-        pod_number pick = number_of(POD_NUMBER_PICK);
-        pick.in[0] = whole_of(tf, tokens_new(tf, table));
-        pick.in[1] = vocabulary(tf, words, pod_tf_number(tf, words->weights));
-        pick.transpose_b = tf->model->tied > 0;
-        const int32_t picked =
-            pod_tf_number_new(tf, "x", tf->stage.build.dtype, pick.in[0].rows,
-                              pick.transpose_b ? pick.in[1].rows : pick.in[1].columns);
-        pick.out[0] = whole_of(tf, picked);
-        pod_tf_number_set(tf, x, picked);
-        compute(tf, &pick);
-        positions_pick(tf, table, &pick, POD_PLACE_POSITION_ROWS);
-    }
-}
-
-void pod_tf_number_pick_back(pod_tf *tf, const pod_tf_bundle *table, const pod_tf_bundle *words,
-                             int32_t dx, bool first)
-{
-    if (pod_tf_numbers(tf)) {
-        const bool tied = tf->model->tied > 0;
-        pod_number pick = number_of(POD_NUMBER_PICK_BACK);
-        pick.in[0] = whole_of(tf, tokens_new(tf, table));
-        pick.in[1] = whole_of(tf, pod_tf_number(tf, dx));
-        pick.out[0] = vocabulary(tf, words, pod_tf_number(tf, words->gradient));
-        pick.transpose_b = tied;
-        pick.accumulate = !first || tied; /* to what the head has left */
-        compute(tf, &pick);
-        pick.accumulate = !first || !tied;
-        positions_pick(tf, table, &pick, POD_PLACE_POSITION_GRADIENTS);
-    }
-}
-
-static int32_t targets_new(pod_tf *tf)
-{
-    const int32_t targets = pod_tf_number_new(tf, "targets", POD_DTYPE_F32, tf->tokens, 1);
-    pod_tf_place(tf, POD_PLACE_TARGETS, targets, NULL, NULL);
-    return targets;
-}
-
-void pod_tf_number_loss_sums(pod_tf *tf, int32_t sums)
-{
-    if (pod_tf_numbers(tf)) {
-        pod_number loss = number_of(POD_NUMBER_LOSS_SUMS);
-        loss.in[0] = whole_of(tf, pod_tf_number(tf, tf->logits));
-        loss.in[1] = whole_of(tf, targets_new(tf));
-        loss.out[0] = whole_of(tf, sums);
-        compute(tf, &loss);
-    }
-}
-
-void pod_tf_number_loss(pod_tf *tf, int32_t sums, bool again)
-{
-    if (pod_tf_numbers(tf)) {
-        pod_number loss = number_of(POD_NUMBER_LOSS);
-        const int32_t sum = pod_tf_number_new(tf, "loss", POD_DTYPE_F32, 1, 1);
-        loss.in[0] = whole_of(tf, pod_tf_number(tf, tf->logits));
-        loss.in[1] = whole_of(tf, targets_new(tf));
-        loss.in[2] = whole_of(tf, sums);
-        loss.out[0] = whole_of(tf, pod_tf_number_next(tf, tf->logits));
-        loss.out[1] = whole_of(tf, sum); /* also if it is counted already */
-        loss.rate = 1.0 / ((double)tf->stage.request->batch * (double)tf->stage.request->seq);
-        if (!again) {
-            pod_tf_place(tf, POD_PLACE_LOSS, sum, NULL, NULL);
-        }
-        compute(tf, &loss);
-    }
-}
-
-/* ---- update ---- */
 
 /* ---- for other files ---- */
 

@@ -66,16 +66,10 @@ void pod_tf_number_norm_alone(pod_tf *tf, int32_t y);
 void pod_tf_number_norm_alone_back(pod_tf *tf, int32_t raw, int32_t dy);
 void pod_tf_number_function(pod_tf *tf, int32_t wi, int32_t h);
 void pod_tf_number_function_back(pod_tf *tf, int32_t wi, int32_t dh, int32_t dwi, bool in_place);
-/** The rows of all tokens of the chips of `cut`; backward their derivatives into the table's gradient.
- *  @param words  where the rows of the vocabulary are: the table, or a tied head */
-void pod_tf_number_pick(pod_tf *tf, const pod_tf_bundle *table, const pod_tf_bundle *words,
-                        int32_t x);
-void pod_tf_number_pick_back(pod_tf *tf, const pod_tf_bundle *table, const pod_tf_bundle *words,
-                             int32_t dx, bool first);
-void pod_tf_number_loss_sums(pod_tf *tf, int32_t sums);
-/** Loss and the derivative by the logits, for which these stand from now on.
- *  @param sums  of all chips of tensor  @param again  of logits that were made again: the loss is counted already */
-void pod_tf_number_loss(pod_tf *tf, int32_t sums, bool again);
+/** The function of numbers `before`, and the derivative by them. */
+void pod_tf_number_function_of(pod_tf *tf, int32_t before, int32_t after);
+void pod_tf_number_function_back_of(pod_tf *tf, int32_t before, int32_t by_after,
+                                    int32_t by_before);
 
 /** The last core op: rows of `to` are those of `from` in the other order, by pieces or by tokens (transformer_turns.h);
  *  the first ones, where `to` has fewer. */

@@ -146,6 +146,7 @@ typedef struct pod_tf_factor {
     int64_t out_row; /**< and of `out` */
     int64_t first;   /**< by weights, of some columns of each: the first, */
     int64_t columns; /**< and how many; 0: all */
+    bool partial;    /**< forward, of some of the rows of W: chips of tensor add up their results */
     int32_t before;  /**< a is the MLP's function of these; POD_OP_NONE: it is there */
     int32_t
         raw; /**< numbers of projections with a latent whose norm is multiplied; POD_OP_NONE: none */
@@ -197,6 +198,8 @@ typedef struct pod_tf {
     bool rows_cut; /**< rows between matmuls are a share of tensor */
     int32_t
         turned_rows; /**< numbers: names of all rows in the order of pieces; POD_OP_NONE: not yet */
+    int32_t
+        bias_rows[2];   /**< likewise of rows that have a bias: all; of partial sums, one chip's */
     int32_t whole_dy;   /**< likewise what the MLP gathered for attention beside it */
     pod_tf_routes rows; /**< of the layer under way */
     int32_t norms;      /**< numbers of lars and lamb: sums of squares of all bundles */

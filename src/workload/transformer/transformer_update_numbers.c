@@ -68,7 +68,10 @@ void pod_tf_update_numbers_moments(pod_tf *tf, pod_tf_bundle *bundle)
 static bool has_copies(const pod_tf *tf, const pod_tf_bundle *bundle)
 {
     if (bundle->layer < 0) {
-        return tf->model->positions > 0;
+        return tf->model->positions > 0 || tf->model->head_dense > 0;
+    }
+    if (tf->model->biases > 0) {
+        return true;
     }
     const pod_layer layer = pod_model_layer(tf->model, bundle->layer);
     for (int i = 0; i < layer.nmatmuls; i++) {

@@ -6,6 +6,7 @@
 #include "models/resnet.h"
 #include "workload/build/circular.h"
 #include "workload/build/uses.h"
+#include "workload/transformer/transformer_ends.h"
 #include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_stages.h"
@@ -120,9 +121,10 @@ static int64_t embedding_size(const pod_tf *tf, int64_t table)
 static int64_t head_size(const pod_tf *tf, int64_t table)
 {
     const pod_model *model = tf->model;
-    return model->kind == POD_MODEL_RESNET
-               ? pod_resnet_head_weights(model)
-               : table + pod_model_head(model) - model->vocab * model->d_model;
+    const int64_t bias = model->biases > 0 ? 1 : 0;
+    const int64_t dense = model->head_dense > 0 ? (model->d_model + bias) * model->d_model : 0;
+    return model->kind == POD_MODEL_RESNET ? pod_resnet_head_weights(model)
+                                           : table + bias * (table / model->d_model) + dense;
 }
 
 void pod_tf_bundles_make(pod_tf *tf)
@@ -362,6 +364,7 @@ pod_tf_bundle *pod_tf_use_begin(pod_tf *tf)
                          travels_narrow(tf, bundle) ? tf->stage.build.compute
                                                     : tf->stage.build.dtype,
                          bundle->gathered);
+        pod_tf_number_in_order(tf, bundle, bundle->gathered, false);
     }
     if (bundle->layer >= 0 && !travels_narrow(tf, bundle)) {
         pod_tf_quantize_weights(tf, bundle->whole, bundle->gathered);
@@ -506,6 +509,7 @@ void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
     if (pieces > 1) {
         pod_tf_wait(tf, tf->scatters[tf->nscatters % POD_TF_SCATTERS]);
         relayout_gradients(tf, bundle, partial);
+        pod_tf_number_in_order(tf, bundle, partial, true);
     }
     pod_build_name(name, "bwd", "scatter", bundle->name);
     bundle->gradient_op =

@@ -392,13 +392,20 @@ static curve sigmoid_at(double x)
     return (curve){.value = s, .slope = s * (1 - s), .bend = s * (1 - s) * (1 - 2 * s)};
 }
 
+static const double gelu_rate = 0.7978845608028654; /* sqrt(2/pi) */
+static const double gelu_cube = 0.044715;
+
+/** The derivative of what gelu takes tanh of. */
+static double gelu_inner_slope(double x)
+{
+    return gelu_rate * (1 + 3 * gelu_cube * x * x);
+}
+
 static curve gelu_at(double x)
 {
-    static const double rate = 0.7978845608028654; /* sqrt(2/pi) */
-    static const double cube = 0.044715;
-    const double inner = rate * (x + cube * x * x * x);
-    const double d1 = rate * (1 + 3 * cube * x * x);
-    const double d2 = rate * 6 * cube * x;
+    const double inner = gelu_rate * (x + gelu_cube * x * x * x);
+    const double d1 = gelu_inner_slope(x);
+    const double d2 = gelu_rate * 6 * gelu_cube * x;
     const double t = tanh(inner);
     const double q = 1 - t * t;
     return (curve){.value = 0.5 * x * (1 + t),
@@ -425,7 +432,14 @@ static curve curve_at(pod_transformer_function function, double x)
 /** What an error of `square` of x makes of a function's value and of its slope. */
 static curve curve_errors(pod_transformer_function function, curve at, double x, double square)
 {
+    static const double tanh_error =
+        0x1p-23; /* in f32: all there is of gelu where tanh is near -1 */
     const double s = sqrt(square);
+    if (function == POD_FUNCTION_GELU) {
+        const double of_tanh = tanh_error * fabs(x);
+        return (curve){.value = hypot(at.slope * s, of_tanh / 2),
+                       .slope = hypot(at.bend * s, tanh_error + of_tanh * gelu_inner_slope(x))};
+    }
     if (function == POD_FUNCTION_RELU2) { /* largest at the upper end of what x may be */
         const curve end = curve_at(function, x + pod_transformer_lambda * s);
         return (curve){.value = (end.value - at.value) / pod_transformer_lambda,

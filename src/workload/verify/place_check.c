@@ -2,6 +2,7 @@
 #include "workload/verify/place_check.h"
 
 #include "base/hash.h"
+#include "workload/verify/place_chip.h"
 #include "workload/verify/reference_update.h"
 
 #include <math.h>
@@ -12,134 +13,8 @@
 /** Of the loss: a sum of floats that is exact to this in any order. */
 static const double LOSS_UNITS = 16777216;
 
-/** A chip and where it is in the mesh. */
-typedef struct chip_place {
-    const pod_place_check *check;
-    int32_t chip;
-    int32_t coordinate[POD_MESH_AXES]; /**< by pod_mesh_axis */
-} chip_place;
-
-static chip_place chip_place_of(const pod_place_check *check, int32_t chip)
-{
-    chip_place place = {.check = check, .chip = chip};
-    for (int axis = 0; axis < POD_MESH_AXES; axis++) {
-        const bool there = check->work->layout.size[axis] > 1;
-        const pod_axis_list list = {.count = there, .axis = {(pod_mesh_axis)axis}};
-        place.coordinate[axis] = pod_work_layout_piece(&check->work->layout, &list, chip);
-    }
-    return place;
-}
-
-/** Whether a list has an axis. */
-static bool has_axis(const pod_axis_list *list, pod_mesh_axis axis)
-{
-    for (int i = 0; i < list->count; i++) {
-        if (list->axis[i] == axis) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/** Number of the chip's piece of what some axes cut, in the order of the mesh, as collectives put pieces together. */
-static int64_t piece_of(const chip_place *place, const pod_axis_list *cut)
-{
-    const pod_work_layout *layout = &place->check->work->layout;
-    int64_t piece = 0;
-    for (int l = 0; l < layout->mesh->naxes; l++) {
-        const pod_mesh_axis axis = layout->mesh->axis[l].axis;
-        if (has_axis(cut, axis) && layout->size[axis] > 1) {
-            piece = piece * layout->size[axis] + place->coordinate[axis];
-        }
-    }
-    return piece;
-}
-
-/** The chip that has piece `piece` and is elsewhere in the same place. */
-static chip_place with_piece(const chip_place *place, const pod_axis_list *cut, int64_t piece)
-{
-    const pod_work_layout *layout = &place->check->work->layout;
-    chip_place other = *place;
-    for (int l = layout->mesh->naxes - 1; l >= 0; l--) {
-        const pod_mesh_axis axis = layout->mesh->axis[l].axis;
-        if (has_axis(cut, axis) && layout->size[axis] > 1) {
-            other.coordinate[axis] = (int32_t)(piece % layout->size[axis]);
-            piece /= layout->size[axis];
-        }
-    }
-    return other;
-}
-
-/* ---- tokens ---- */
-
-/** Axes that cut sequences. */
-static pod_axis_list batch_axes(const pod_place_check *check)
-{
-    const pod_axis_list *rows = &check->work->layout.rows;
-    pod_axis_list batch = {0};
-    for (int i = 0; i < rows->count; i++) {
-        if (rows->axis[i] != POD_MESH_SEQUENCE) {
-            batch.axis[batch.count++] = rows->axis[i];
-        }
-    }
-    return batch;
-}
-
-/** First token of a chip's microbatch; its tokens follow each other. */
-static int64_t first_token(const chip_place *place, int32_t microbatch)
-{
-    const pod_step_request *request = place->check->request;
-    const pod_axis_list batch = batch_axes(place->check);
-    const int64_t pieces = pod_work_layout_pieces(&place->check->work->layout, &batch);
-    const int64_t sequences = request->batch / pieces;
-    return (piece_of(place, &batch) * sequences + sequences / request->microbatches * microbatch)
-           * request->seq;
-}
-
-/** Where the chip's token `t` of a sequence is in it: the chips of sequence have a front and a back piece each, unless
- *  that isn't asked for or a piece is one token. */
-static int64_t position_of(const chip_place *place, int64_t t)
-{
-    const pod_step_request *request = place->check->request;
-    const int64_t chips = place->check->work->layout.size[POD_MESH_SEQUENCE];
-    const int64_t chip = place->coordinate[POD_MESH_SEQUENCE];
-    const int64_t tokens = request->seq / chips;
-    const int64_t half = tokens / 2;
-    if (chips == 1 || request->settings.context_unbalanced || half == 0) {
-        return chip * tokens + t;
-    }
-    return t < half ? chip * half + t : request->seq - (chip + 1) * (tokens - half) + t - half;
-}
-
-int64_t pod_place_position(const pod_place_check *check, int32_t chip, int32_t piece, int64_t t)
-{
-    chip_place place = chip_place_of(check, chip);
-    if (piece >= 0) {
-        place.coordinate[POD_MESH_SEQUENCE] = piece;
-    }
-    return position_of(&place, t);
-}
-
-/** The token of a chip's row. */
-static int64_t token_at(const chip_place *place, int32_t microbatch, int64_t row)
-{
-    const pod_step_request *request = place->check->request;
-    const int64_t each = request->seq / place->check->work->layout.size[POD_MESH_SEQUENCE];
-    return first_token(place, microbatch) + row / each * request->seq
-           + position_of(place, row % each);
-}
-
-/** Columns of the vocabulary, or of another size, that tensor gives to a chip, and the first of them. */
-static int64_t tensor_share(const chip_place *place, int64_t size, int64_t *first)
-{
-    const pod_axis_list *tensor = &place->check->work->layout.tensor;
-    const int64_t share = size / pod_work_layout_pieces(&place->check->work->layout, tensor);
-    *first = share * piece_of(place, tensor);
-    return share;
-}
-
 /** What names a token's row: of the vocabulary, or of trainable positions. */
-static float name_of(const chip_place *place, const pod_place *what, int64_t index,
+static float name_of(const pod_place_chip *place, const pod_place *what, int64_t index,
                      int64_t first_row)
 {
     const pod_place_check *check = place->check;
@@ -157,43 +32,64 @@ static float name_of(const chip_place *place, const pod_place *what, int64_t ind
                    - first_row);
 }
 
-static void tokens_fill(const chip_place *place, const pod_place *what, int64_t count, float *out)
+static void tokens_fill(const pod_place_chip *place, const pod_place *what, int64_t count,
+                        float *out)
 {
     const pod_place_check *check = place->check;
     const int64_t pieces = pod_work_layout_pieces(&check->work->layout, &what->cut);
     int64_t first_row = 0;
-    (void)tensor_share(place, check->request->model->vocab, &first_row);
+    (void)pod_place_tensor_share(place, check->request->model->vocab, &first_row);
     for (int64_t p = 0; p < pieces; p++) {
-        const chip_place other = with_piece(place, &what->cut, p);
+        const pod_place_chip other = pod_place_with_piece(place, &what->cut, p);
         for (int64_t i = 0; i < count / pieces; i++) {
-            const int64_t index = token_at(&other, what->microbatch, i);
+            const int64_t index = what->role == POD_PLACE_TARGETS
+                                      ? pod_place_head_row_of(&other, what->microbatch, i).token
+                                      : pod_place_token(&other, what->microbatch, i);
             out[p * (count / pieces) + i] = name_of(place, what, index, first_row);
         }
     }
 }
 
-static void token_positions_fill(const chip_place *place, const pod_place *what, int64_t count,
+static void token_positions_fill(const pod_place_chip *place, const pod_place *what, int64_t count,
                                  float *out)
 {
     const pod_work_layout *layout = &place->check->work->layout;
     const int64_t each = place->check->request->seq / layout->size[POD_MESH_SEQUENCE];
     const int64_t pieces = pod_work_layout_pieces(layout, &what->cut);
-    const int64_t own = piece_of(place, &what->cut);
+    const int64_t own = pod_place_piece(place, &what->cut);
     for (int64_t row = 0; row < count; row++) {
         const int64_t piece = row / each % pieces;
-        const chip_place other = with_piece(
+        const pod_place_chip other = pod_place_with_piece(
             place, &what->cut,
             what->role == POD_PLACE_RING_POSITIONS ? (own - piece + pieces) % pieces : piece);
-        out[row] = (float)position_of(pieces > 1 ? &other : place, row % each);
+        out[row] = (float)pod_place_position_of(pieces > 1 ? &other : place, row % each);
+    }
+}
+
+static void head_rows_fill(const pod_place_chip *place, const pod_place *what, int64_t count,
+                           float *out)
+{
+    for (int64_t row = 0; row < count; row++) {
+        out[row] = (float)pod_place_head_row_of(place, what->microbatch, row).row;
+    }
+}
+
+/** Names of rows that have a bias: its only row, or none on this chip. */
+static void bias_rows_fill(const pod_place_chip *place, const pod_place *what, int64_t count,
+                           float *out)
+{
+    const bool there = what->role == POD_PLACE_BIAS_ROWS || place->coordinate[POD_MESH_TENSOR] == 0;
+    for (int64_t row = 0; row < count; row++) {
+        out[row] = there ? 0 : -1;
     }
 }
 
 /** Row by row, in which place it lies if the chip's own piece comes first, then those of the chips before it. */
-static void turned_rows_fill(const chip_place *place, const pod_place *what, int64_t count,
+static void turned_rows_fill(const pod_place_chip *place, const pod_place *what, int64_t count,
                              float *out)
 {
     const int64_t pieces = pod_work_layout_pieces(&place->check->work->layout, &what->cut);
-    const int64_t own = piece_of(place, &what->cut);
+    const int64_t own = pod_place_piece(place, &what->cut);
     const int64_t each = count / pieces;
     for (int64_t row = 0; row < count; row++) {
         out[row] = (float)((own - row / each + pieces) % pieces * each + row % each);
@@ -242,39 +138,38 @@ static bool is_of_part(const pod_transformer_array *array, const pod_place *what
                        const pod_layer *layer)
 {
     if (what->layer < 0) {
-        return what->part == POD_PLACE_HEAD && strcmp(array->name, "head") == 0;
+        return array->layer < 0 && what->part == POD_PLACE_HEAD
+               && strcmp(array->name, "embedding") != 0 && strcmp(array->name, "positions") != 0;
     }
     return array->layer == what->layer && (int)layer->matmul[array->matmul].part == what->part;
 }
 
 /** Experts of an array that a chip has, 1 of an array that isn't theirs. @param[out] first  of them */
-static int64_t groups_of(const chip_place *place, const pod_transformer_array *array,
+static int64_t groups_of(const pod_place_chip *place, const pod_transformer_array *array,
                          int64_t *first)
 {
     const pod_axis_list *expert = &place->check->work->layout.expert;
     const int64_t chips = pod_work_layout_pieces(&place->check->work->layout, expert);
     const int64_t groups = array->groups > 1 ? array->groups / chips : 1;
-    *first = array->groups > 1 ? groups * piece_of(place, expert) : 0;
+    *first = array->groups > 1 ? groups * pod_place_piece(place, expert) : 0;
     return groups;
 }
 
 /** How tensor cuts an array, or an expert's: the chip's patch of it. */
-static pod_patch tensor_patch(const chip_place *place, const pod_transformer_array *array,
-                              const pod_layer *layer)
+static pod_patch tensor_patch(const pod_place_chip *place, const pod_transformer_array *array)
 {
-    const bool head = array->matmul < 0;
-    const pod_layer_matmul *m = head ? NULL : &layer->matmul[array->matmul];
+    const pod_model *model = place->check->request->model;
     pod_patch patch = {.rows = array->rows, .columns = array->columns};
-    if (head || m->n_units > 0) {
-        patch.columns = tensor_share(place, array->columns, &patch.column);
-    } else if (m->k_units > 0) {
-        patch.rows = tensor_share(place, array->rows, &patch.row);
+    if (pod_transformer_cut_columns(model, array)) {
+        patch.columns = pod_place_tensor_share(place, array->columns, &patch.column);
+    } else if (pod_transformer_cut_rows(model, array)) {
+        patch.rows = pod_place_tensor_share(place, array->rows, &patch.row);
     }
     return patch;
 }
 
 /** The embedding's table: rows by tensor, columns by what gathers other weights. */
-static void table_visit(const chip_place *place, const pod_place *what, run_visit *visit,
+static void table_visit(const pod_place_chip *place, const pod_place *what, run_visit *visit,
                         void *context)
 {
     const pod_place_check *check = place->check;
@@ -290,11 +185,11 @@ static void table_visit(const chip_place *place, const pod_place *what, run_visi
             .array = array,
             .patch = {.rows = array->rows,
                       .columns = columns,
-                      .column = columns * piece_of(place, &what->cut)},
+                      .column = columns * pod_place_piece(place, &what->cut)},
             .at = at
         };
         if (table) {
-            r.patch.rows = tensor_share(place, array->rows, &r.patch.row);
+            r.patch.rows = pod_place_tensor_share(place, array->rows, &r.patch.row);
         }
         if (table || positions) {
             visit(context, &r);
@@ -303,15 +198,15 @@ static void table_visit(const chip_place *place, const pod_place *what, run_visi
     }
 }
 
-/** A tied head: the embedding's table by columns, a row of d_model after the other. */
-static void tied_visit(const chip_place *place, const pod_place *what, run_visit *visit,
-                       void *context)
+/** A tied head: the embedding's table by columns, a row of d_model after the other. @return its elements */
+static int64_t tied_visit(const pod_place_chip *place, const pod_place *what, run_visit *visit,
+                          void *context)
 {
     const pod_place_check *check = place->check;
     const int64_t rows =
         check->request->model->d_model / pod_work_layout_pieces(&check->work->layout, &what->cut);
     int64_t first = 0;
-    const int64_t words = tensor_share(place, check->request->model->vocab, &first);
+    const int64_t words = pod_place_tensor_share(place, check->request->model->vocab, &first);
     for (int64_t word = 0; word < words; word++) {
         for (int64_t row = 0; row < rows; row += STEP_ELEMENTS) {
             const int64_t left = rows - row;
@@ -319,7 +214,7 @@ static void tied_visit(const chip_place *place, const pod_place *what, run_visit
                 .array = &check->arrays[0], /* the embedding */
                 .patch = {.row = first + word,
                           .rows = 1,
-                          .column = rows * piece_of(place, &what->cut) + row,
+                          .column = rows * pod_place_piece(place, &what->cut) + row,
                           .columns = left < STEP_ELEMENTS ? left : STEP_ELEMENTS},
                 .at = row * words + word,
                 .step = words
@@ -327,25 +222,28 @@ static void tied_visit(const chip_place *place, const pod_place *what, run_visit
             visit(context, &r);
         }
     }
+    return words * rows;
 }
 
 /** @param shard  elements of the chip's piece */
-static void bundle_visit(const chip_place *place, const pod_place *what, int64_t shard,
+static void bundle_visit(const pod_place_chip *place, const pod_place *what, int64_t shard,
                          run_visit *visit, void *context)
 {
     const pod_place_check *check = place->check;
     const pod_layer layer =
         pod_model_layer(check->request->model, what->layer < 0 ? 0 : what->layer);
-    const int64_t first = shard * piece_of(place, &what->cut);
+    int64_t own =
+        0; /* elements of the piece before those of the bundle that all pieces have in order */
     int64_t offset = 0;
     if (what->layer < 0 && what->part != POD_PLACE_HEAD) {
         table_visit(place, what, visit, context);
         return;
     }
     if (what->layer < 0 && check->request->model->tied > 0) {
-        tied_visit(place, what, visit, context);
-        return;
+        own = tied_visit(place, what, visit, context);
     }
+    const int64_t rest = shard - own;
+    const int64_t first = rest * pod_place_piece(place, &what->cut);
     for (int64_t i = 0; i < check->narrays; i++) {
         const pod_transformer_array *array = &check->arrays[i];
         if (!is_of_part(array, what, &layer)) {
@@ -355,11 +253,11 @@ static void bundle_visit(const chip_place *place, const pod_place *what, int64_t
         const int64_t groups = groups_of(place, array, &first_group);
         for (int64_t g = first_group; g < first_group + groups; g++) {
             run whole = {
-                .array = array, .patch = tensor_patch(place, array, &layer), .at = offset - first};
+                .array = array, .patch = tensor_patch(place, array), .at = own + offset - first};
             whole.patch.row += g * array->rows;
             const int64_t size = whole.patch.rows * whole.patch.columns;
             const int64_t from = first > offset ? first - offset : 0;
-            const int64_t to = first + shard - offset < size ? first + shard - offset : size;
+            const int64_t to = first + rest - offset < size ? first + rest - offset : size;
             rows_visit(&whole, from, to, visit, context);
             offset += size;
         }
@@ -427,12 +325,7 @@ static void run_take(void *context, const run *r)
 /** Whether chips of tensor have other elements of an array. */
 static bool tensor_cuts(const pod_model *model, const pod_transformer_array *array)
 {
-    if (array->layer < 0) {
-        return strcmp(array->name, "positions") != 0;
-    }
-    const pod_layer layer = pod_model_layer(model, array->layer);
-    const pod_layer_matmul *m = &layer.matmul[array->matmul];
-    return m->n_units > 0 || m->k_units > 0;
+    return pod_transformer_cut_columns(model, array) || pod_transformer_cut_rows(model, array);
 }
 
 static void run_share(void *context, const run *r)
@@ -464,7 +357,7 @@ static target filled_of(pod_place_check *check, int32_t chip, const pod_place *w
 void pod_place_check_load(void *context, int32_t chip, const pod_program *program, void **buffers)
 {
     pod_place_check *check = context;
-    const chip_place place = chip_place_of(check, chip);
+    const pod_place_chip place = pod_place_chip_of(check, chip);
     for (int32_t i = 0; i < check->work->tensors.nplaces; i++) {
         const pod_place *what = &check->work->tensors.places[i];
         const pod_buffer *buffer = &program->buffers[what->buffer];
@@ -483,6 +376,13 @@ void pod_place_check_load(void *context, int32_t chip, const pod_program *progra
         case POD_PLACE_POSITIONS:
         case POD_PLACE_RING_POSITIONS:
             token_positions_fill(&place, what, buffer->rows, numbers);
+            break;
+        case POD_PLACE_HEAD_ROWS:
+            head_rows_fill(&place, what, buffer->rows, numbers);
+            break;
+        case POD_PLACE_BIAS_ROWS:
+        case POD_PLACE_BIAS_ONCE:
+            bias_rows_fill(&place, what, buffer->rows, numbers);
             break;
         case POD_PLACE_TURNED_ROWS:
             turned_rows_fill(&place, what, buffer->rows, numbers);
@@ -581,17 +481,18 @@ static void run_compare(void *context, const run *r)
     patch_compare(&stepped, r->array->name, &r->patch, r->step > 0 ? 0 : r->at);
 }
 
-static void logits_compare(const chip_place *place, const pod_place *what, const pod_buffer *buffer,
-                           const target *t)
+static void logits_compare(const pod_place_chip *place, const pod_place *what,
+                           const pod_buffer *buffer, const target *t)
 {
     const int64_t row_bytes = buffer->columns * pod_dtype_size(buffer->dtype);
     pod_patch patch = {.columns = buffer->columns};
-    (void)tensor_share(place, place->check->request->model->vocab, &patch.column);
+    (void)pod_place_tensor_share(place, place->check->request->model->vocab, &patch.column);
     for (int64_t row = 0; row < buffer->rows; row += patch.rows) { /* runs of tokens */
-        patch.row = token_at(place, what->microbatch, row);
+        patch.row = pod_place_head_row_of(place, what->microbatch, row).of;
         patch.rows = 1;
         while (row + patch.rows < buffer->rows
-               && token_at(place, what->microbatch, row + patch.rows) == patch.row + patch.rows) {
+               && pod_place_head_row_of(place, what->microbatch, row + patch.rows).of
+                      == patch.row + patch.rows) {
             patch.rows++;
         }
         target part = *t;
@@ -616,7 +517,7 @@ static const pod_transformer_array *first_of_part(const pod_place_check *check,
     return NULL;
 }
 
-static void norms_compare(const chip_place *place, const pod_place *what, target *t)
+static void norms_compare(const pod_place_chip *place, const pod_place *what, target *t)
 {
     const pod_transformer_array *array = first_of_part(place->check, what);
     t->prefix = "norms.";
@@ -658,21 +559,21 @@ static int64_t digest_of(int32_t chip, int32_t buffer, const void *data, int64_t
 }
 
 /** The experts that a chip's tokens have; chips of tensor all have the same. */
-static void experts_take(const chip_place *place, const pod_place *what, const pod_buffer *buffer,
-                         const float *expert)
+static void experts_take(const pod_place_chip *place, const pod_place *what,
+                         const pod_buffer *buffer, const float *expert)
 {
     const pod_step_request *request = place->check->request;
     const int64_t k = buffer->columns;
     int32_t *layer = place->check->choices + what->layer * request->batch * request->seq * k;
     for (int64_t c = 0; place->coordinate[POD_MESH_TENSOR] == 0 && c < buffer->rows * k; c++) {
-        layer[token_at(place, what->microbatch, c / k) * k + c % k] = 1 + (int32_t)expert[c];
+        layer[pod_place_token(place, what->microbatch, c / k) * k + c % k] = 1 + (int32_t)expert[c];
     }
 }
 
 void pod_place_check_store(void *context, int32_t chip, const pod_program *program, void **buffers)
 {
     pod_place_check *check = context;
-    const chip_place place = chip_place_of(check, chip);
+    const pod_place_chip place = pod_place_chip_of(check, chip);
     for (int32_t i = 0; i < check->work->tensors.nplaces; i++) {
         const pod_place *what = &check->work->tensors.places[i];
         const pod_buffer *buffer = &program->buffers[what->buffer];
@@ -713,7 +614,8 @@ void pod_place_check_store(void *context, int32_t chip, const pod_program *progr
 void pod_place_check_loss(pod_place_check *check)
 {
     const pod_step_request *request = check->request;
-    const double tokens = (double)request->batch * (double)request->seq;
+    const int64_t masked = request->model->masked;
+    const double tokens = (double)request->batch * (double)(masked > 0 ? masked : request->seq);
     const float loss = (float)((double)check->loss / LOSS_UNITS / tokens);
     const target t = {
         .check = check, .prefix = "", .dtype = POD_DTYPE_F32, .data = (char *)(float[1]){loss}};

@@ -73,7 +73,19 @@ int64_t pod_reference_tokens(const pod_reference_step *step);
 /** The weight of a layer's matmul. */
 pod_reference_weight *pod_reference_weight_of(const pod_reference_step *step,
                                               const pod_reference_state *state, const char *name);
-/** out = a · weight, stored. @param terms  partial sums that chips add up */
+/** A weight beside the layers, or NULL. */
+pod_reference_weight *pod_reference_end_of(const pod_reference_step *step, const char *name);
+/** That of a weight's columns, or NULL. */
+pod_reference_weight *pod_reference_bias_of(const pod_reference_step *step,
+                                            pod_reference_weight *weight);
+/** out = a · weight + bias, stored. @param bias  or NULL */
+void pod_reference_multiply(pod_reference_step *step, const pod_inexact_product *product,
+                            const pod_reference_weight *bias, const pod_inexact *a,
+                            const pod_inexact *weight, const pod_inexact *out);
+/** The gradient of a bias, or of NULL, += the sum of the rows of dout. */
+void pod_reference_bias_back(pod_reference_step *step, const pod_reference_weight *bias,
+                             const pod_inexact *dout);
+/** out = a · weight + its bias, stored. @param terms  partial sums that chips add up */
 void pod_reference_project(pod_reference_step *step, pod_reference_weight *weight, int64_t terms,
                            const pod_inexact *a, const pod_inexact *out);
 /** da += dout · weightᵀ, and the gradient += aᵀ · dout. @param terms  of da; the caller stores it */

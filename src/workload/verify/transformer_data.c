@@ -125,8 +125,18 @@ static double rms_of(const pod_model *model, const pod_layer_matmul *m)
     return even;
 }
 
+/** The bias of a matmul's columns. */
+static void bias_make(pod_transformer_array *array)
+{
+    enum { SHARE = 2 }; /* log2: a quarter of what it is added to */
+    array->bias = true;
+    array->exponent += (int)lrint(log2((double)array->rows) / 2) - SHARE;
+    array->rows = 1;
+    (void)strncat(array->name, ".bias", sizeof array->name - strlen(array->name) - 1);
+}
+
 static pod_transformer_array weight_of(const pod_model *model, int64_t index, int matmul,
-                                       int64_t copy)
+                                       int64_t copy, bool bias)
 {
     const pod_layer layer = pod_model_layer(model, index);
     const pod_layer_matmul *m = &layer.matmul[matmul];
@@ -144,24 +154,39 @@ static pod_transformer_array weight_of(const pod_model *model, int64_t index, in
     mark(model, &array);
     (void)snprintf(array.name, sizeof array.name, m->count > 1 ? "layer.%d.%s.%d" : "layer.%d.%s",
                    (int)index, name, (int)copy);
+    if (bias) {
+        bias_make(&array);
+    }
     return array;
 }
 
-static int64_t layer_arrays(const pod_layer *layer)
+/** Arrays of a matrix: itself, and its bias. */
+static int64_t each_matrix(const pod_model *model)
+{
+    return model->biases > 0 ? 2 : 1;
+}
+
+static int64_t layer_arrays(const pod_model *model, const pod_layer *layer)
 {
     int64_t count = 0;
     for (int i = 0; i < layer->nmatmuls; i++) {
-        count += layer->matmul[i].count;
+        count += layer->matmul[i].count * each_matrix(model);
     }
     return count;
 }
 
+/** Arrays of the head's bundle: its matrix, unless that is the embedding, and what else there is. */
+static int64_t head_arrays(const pod_model *model)
+{
+    return each_matrix(model) * (model->head_dense > 0 ? 2 : 1) - (model->tied > 0 ? 1 : 0);
+}
+
 int64_t pod_transformer_arrays(const pod_model *model)
 {
-    int64_t count = 1 + (model->positions > 0) + (model->tied == 0);
+    int64_t count = 1 + (model->positions > 0) + head_arrays(model);
     for (int64_t l = 0; l < model->layers; l++) {
         const pod_layer layer = pod_model_layer(model, l);
-        count += layer_arrays(&layer);
+        count += layer_arrays(model, &layer);
     }
     return count;
 }
@@ -188,13 +213,23 @@ static pod_transformer_array end_at(const pod_model *model, int64_t index)
         embedding.fill = POD_FILL_EMBEDDING;
         return embedding;
     }
-    if (index == 1 && model->positions > 0) {
-        pod_transformer_array positions =
-            table(model, "positions", model->positions, d, positions_rms);
-        positions.fill = POD_FILL_RESIDUAL; /* are added to the embedding */
-        return positions;
+    pod_transformer_array positions = table(model, "positions", model->positions, d, positions_rms);
+    positions.fill = POD_FILL_RESIDUAL; /* are added to the embedding */
+    return positions;
+}
+
+/** Array `at` of the head's bundle: head, head.bias, dense, dense.bias, as far as there are any. */
+static pod_transformer_array head_at(const pod_model *model, int64_t at)
+{
+    const double rms = 1 / sqrt((double)model->d_model);
+    const int64_t number = at + (model->tied > 0 ? 1 : 0);
+    const bool dense = number >= each_matrix(model);
+    pod_transformer_array array = table(model, dense ? "dense" : "head", model->d_model,
+                                        dense ? model->d_model : model->vocab, rms);
+    if (number % each_matrix(model) > 0) {
+        bias_make(&array);
     }
-    return table(model, "head", d, model->vocab, 1 / sqrt((double)d));
+    return array;
 }
 
 pod_transformer_array pod_transformer_array_at(const pod_model *model, int64_t index)
@@ -207,13 +242,14 @@ pod_transformer_array pod_transformer_array_at(const pod_model *model, int64_t i
     for (int64_t l = 0; l < model->layers; l++) {
         const pod_layer layer = pod_model_layer(model, l);
         for (int i = 0; i < layer.nmatmuls; i++) {
-            if (at < layer.matmul[i].count) {
-                return weight_of(model, l, i, at);
+            const int64_t each = each_matrix(model);
+            if (at < layer.matmul[i].count * each) {
+                return weight_of(model, l, i, at / each, at % each > 0);
             }
-            at -= layer.matmul[i].count;
+            at -= layer.matmul[i].count * each;
         }
     }
-    return end_at(model, INT64_MAX);
+    return head_at(model, at);
 }
 
 bool pod_transformer_array_find(const pod_model *model, const char *name,
@@ -236,8 +272,26 @@ int pod_transformer_part(const pod_model *model, const pod_transformer_array *ar
         return (int)layer.matmul[array->matmul].part;
     }
     const bool table = strcmp(array->name, "embedding") == 0;
-    return strcmp(array->name, "head") == 0 || (table && model->tied > 0) ? POD_PLACE_HEAD
-                                                                          : POD_PLACE_EMBEDDING;
+    const bool before = (table && model->tied == 0) || strcmp(array->name, "positions") == 0;
+    return before ? POD_PLACE_EMBEDDING : POD_PLACE_HEAD;
+}
+
+bool pod_transformer_cut_columns(const pod_model *model, const pod_transformer_array *array)
+{
+    if (array->layer >= 0) {
+        const pod_layer layer = pod_model_layer(model, array->layer);
+        return layer.matmul[array->matmul].n_units > 0;
+    }
+    return strncmp(array->name, "head", sizeof "head" - 1) == 0;
+}
+
+bool pod_transformer_cut_rows(const pod_model *model, const pod_transformer_array *array)
+{
+    if (array->layer >= 0) {
+        const pod_layer layer = pod_model_layer(model, array->layer);
+        return layer.matmul[array->matmul].k_units > 0 && !array->bias;
+    }
+    return strcmp(array->name, "embedding") == 0;
 }
 
 /* ---- values ---- */
@@ -348,4 +402,19 @@ int32_t pod_transformer_token(const pod_model *model, uint64_t seed, int64_t ind
 int32_t pod_transformer_target(const pod_model *model, uint64_t seed, int64_t index)
 {
     return below_vocab(model, seed, "targets", index);
+}
+
+int64_t pod_transformer_head_position(const pod_model *model, uint64_t seed, int64_t seq,
+                                      int64_t sequence, int64_t number)
+{
+    const int64_t masked = model->masked;
+    if (masked == 0) {
+        return number;
+    }
+    const int64_t first = seq * number / masked;
+    const int64_t next = seq * (number + 1) / masked;
+    return first
+           + (int64_t)pod_rng_below(seed, pod_data_stream("masked"),
+                                    (uint64_t)(sequence * masked + number),
+                                    (uint64_t)(next - first));
 }

@@ -2,12 +2,13 @@
 /** @file workload/verify/transformer_data.h  What a transformer computes with real numbers: its arrays, by name, the
  *  values they start from, and what the sizes of a model leave open.
  *
- *  Model: weights are those of models/model_layer.h: norms have no scale, matmuls no bias. Arrays are row-major [rows,
- *  columns]; a matmul multiplies rows of tokens by [k, n].
+ *  Model: weights are those of models/model_layer.h: norms have no scale. Arrays are row-major [rows, columns]; a
+ *  matmul multiplies rows of tokens by [k, n]. With `biases` NAME.bias [1, n] follows each, which is added to each row.
  *
  *      embedding            [vocab, d_model]      layer.3.in.0, .in.1         gate and up of a gated MLP
  *      positions            [positions, d_model]  layer.3.in                  up of one with two matrices
  *      head                 [d_model, vocab]      layer.3.experts.gate        experts · [k, n], one below the other
+ *      dense                [d_model, d_model], with `head_dense`: before the head, then the function and a norm
  *      layer.3.query …      as pod_layer.matmul names them: columns of heads lie head by head
  *
  *  Heads: column h · dim + i is element i of head h; with `gated` h · 2 · dim + i of the query and + dim of its gate;
@@ -83,6 +84,7 @@ typedef struct pod_transformer_array {
     int64_t layer;  /**< -1: embedding, positions, head */
     int matmul;     /**< in pod_layer.matmul; -1: none */
     int64_t copy;   /**< of the matmul's `count` */
+    bool bias;      /**< of the array before it, or of a tied embedding */
     int64_t groups; /**< experts, or 1: the array has groups · rows rows */
     int64_t rows;
     int64_t columns;
@@ -95,7 +97,7 @@ typedef struct pod_transformer_array {
     int64_t top_k;
 } pod_transformer_array;
 
-/** Arrays of a model: embedding, positions, each layer's in the order of pod_layer.matmul, head. */
+/** Arrays of a model: embedding, positions, each layer's in the order of pod_layer.matmul, head, dense. */
 int64_t pod_transformer_arrays(const pod_model *model);
 pod_transformer_array pod_transformer_array_at(const pod_model *model, int64_t index);
 /** @return false: there is none of that name */
@@ -105,6 +107,10 @@ bool pod_transformer_array_find(const pod_model *model, const char *name,
 /** Which bundle of its layer an array is in: pod_layer_part, or POD_PLACE_EMBEDDING, POD_PLACE_HEAD of both ends. */
 int pod_transformer_part(const pod_model *model, const pod_transformer_array *array);
 
+/** Whether chips of tensor have other columns of it; other rows. */
+bool pod_transformer_cut_columns(const pod_model *model, const pod_transformer_array *array);
+bool pod_transformer_cut_rows(const pod_model *model, const pod_transformer_array *array);
+
 /** The values of a patch of an array, row-major; its rows count through all groups. */
 void pod_transformer_fill_patch(const pod_transformer_array *array, uint64_t seed,
                                 const pod_patch *patch, pod_dtype dtype, void *out);
@@ -112,3 +118,7 @@ void pod_transformer_fill_patch(const pod_transformer_array *array, uint64_t see
 /** Token or target number `index` = sequence · seq + position of a batch. */
 int32_t pod_transformer_token(const pod_model *model, uint64_t seed, int64_t index);
 int32_t pod_transformer_target(const pod_model *model, uint64_t seed, int64_t index);
+/** The position in its sequence of the token that row `number` of the head's reads: `number`, or with a masked model one
+ *  out of each of `masked` equal parts of the sequence. */
+int64_t pod_transformer_head_position(const pod_model *model, uint64_t seed, int64_t seq,
+                                      int64_t sequence, int64_t number);

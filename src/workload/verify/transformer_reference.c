@@ -2,6 +2,7 @@
 #include "workload/verify/transformer_reference.h"
 
 #include "chip/numerics.h"
+#include "workload/verify/reference_head.h"
 #include "workload/verify/reference_layer.h"
 #include "workload/verify/reference_update.h"
 
@@ -43,11 +44,12 @@ static pod_status support_check(const pod_transformer_reference_args *args, pod_
         bool there;
         const char *what;
     } parts[] = {
-        {model->delta_v_heads > 0,    "a gated delta rule"        },
-        {model->index_top_k > 0,      "an indexer"                },
-        {model->expert_d_model > 0,   "narrow experts"            },
-        {model->layer_embedding > 0,  "embeddings of layers"      },
-        {model->kv_shared_layers > 0, "keys shared between layers"},
+        {model->delta_v_heads > 0,                "a gated delta rule"        },
+        {model->index_top_k > 0,                  "an indexer"                },
+        {model->expert_d_model > 0,               "narrow experts"            },
+        {model->layer_embedding > 0,              "embeddings of layers"      },
+        {model->kv_shared_layers > 0,             "keys shared between layers"},
+        {model->biases > 0 && model->experts > 0, "biases of experts"         },
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (parts[i].there) {
@@ -59,6 +61,12 @@ static pod_status support_check(const pod_transformer_reference_args *args, pod_
         return pod_fail(err, POD_E_INVALID,
                         "no real numbers for a transformer in %s; use bf16 or f32",
                         pod_dtype_name(args->dtype));
+    }
+    if (model->masked > args->seq) {
+        return pod_fail(err, POD_E_INVALID,
+                        "the head reads %lld tokens of each sequence of %lld (masked); use a "
+                        "longer --seq or a smaller masked",
+                        (long long)model->masked, (long long)args->seq);
     }
     if (model->positions > 0 && args->seq > model->positions) {
         return pod_fail(err, POD_E_INVALID,
@@ -96,12 +104,13 @@ static bool trains(const pod_transformer_reference *ref)
 static void results_list(pod_transformer_reference *ref)
 {
     const int64_t tokens = ref->args.batch * ref->args.seq;
+    const int64_t head = ref->args.batch * pod_reference_head_tokens(&ref->step);
     const int moments = pod_optimizer_moments(ref->args.optimizer);
     if (trains(ref)) {
         result_add(ref, "", "loss", 1, 1);
     }
     if (!trains(ref) || ref->args.hidden) {
-        result_add(ref, "", "logits", tokens, ref->model.vocab);
+        result_add(ref, "", "logits", head, ref->model.vocab);
     }
     for (int64_t l = -1; ref->args.hidden && l < ref->model.layers; l++) {
         char name[PREFIX_MAX];
@@ -238,7 +247,7 @@ static size_t product_bytes(const pod_transformer_reference *ref, int64_t rows, 
 
 static size_t arena_bytes(const pod_transformer_reference *ref)
 {
-    enum { ENDS = 4 };
+    enum { ENDS = 10, ONE = 1 };
     const pod_reference_step *step = &ref->step;
     const int64_t tokens = pod_reference_tokens(step);
     size_t layers = 0;
@@ -259,7 +268,8 @@ static size_t arena_bytes(const pod_transformer_reference *ref)
         product = bytes > product ? bytes : product;
     }
     return layers + largest + product + ENDS * pod_inexact_bytes(tokens, ref->model.d_model)
-           + pod_inexact_bytes(tokens, ref->model.vocab) + (size_t)tokens * sizeof(int32_t);
+           + pod_inexact_bytes(tokens, ref->model.vocab) + pod_inexact_bytes(tokens, ONE)
+           + (size_t)tokens * sizeof(int32_t);
 }
 
 int64_t pod_transformer_reference_bytes(const pod_transformer_reference *ref)
@@ -332,17 +342,6 @@ static pod_status memory_take(pod_transformer_reference *ref, pod_error *err)
 
 /* ---- both ends of a model ---- */
 
-/** A weight beside the layers, or NULL. */
-static pod_reference_weight *end_of(pod_transformer_reference *ref, const char *name)
-{
-    for (int64_t i = 0; i < ref->step.nweights; i++) {
-        if (strcmp(ref->step.weights[i].array.name, name) == 0) {
-            return &ref->step.weights[i];
-        }
-    }
-    return NULL;
-}
-
 static int32_t token_of(const pod_transformer_reference *ref, int64_t index)
 {
     return ref->args.tokens != NULL ? ref->args.tokens[index]
@@ -360,8 +359,8 @@ static void row_take(const pod_inexact *table, int64_t row, const pod_inexact *x
 static pod_inexact embedding_take(pod_transformer_reference *ref)
 {
     pod_reference_step *step = &ref->step;
-    const pod_reference_weight *table = end_of(ref, "embedding");
-    const pod_reference_weight *positions = end_of(ref, "positions");
+    const pod_reference_weight *table = pod_reference_end_of(&ref->step, "embedding");
+    const pod_reference_weight *positions = pod_reference_end_of(&ref->step, "positions");
     const int64_t tokens = pod_reference_tokens(step);
     const pod_inexact x = pod_inexact_make(&step->ix, tokens, ref->model.d_model);
     pod_inexact_clear(&x);
@@ -392,8 +391,8 @@ static void row_add(const pod_inexact *gradient, int64_t row, const pod_inexact 
 static void embedding_take_back(pod_transformer_reference *ref, const pod_inexact *dx)
 {
     const pod_reference_step *step = &ref->step;
-    const pod_reference_weight *table = end_of(ref, "embedding");
-    const pod_reference_weight *positions = end_of(ref, "positions");
+    const pod_reference_weight *table = pod_reference_end_of(&ref->step, "embedding");
+    const pod_reference_weight *positions = pod_reference_end_of(&ref->step, "positions");
     const double part = (double)ref->args.gradient_terms * pod_square(step->ix.roundoff);
     for (int64_t t = 0; t < dx->rows; t++) {
         const int64_t index = step->sequence * ref->args.seq + t;
@@ -409,7 +408,7 @@ static void keep_rows(const pod_transformer_reference *ref, const char *prefix, 
                       const pod_inexact *x)
 {
     const pod_inexact all = result_array(ref, prefix, name);
-    const int64_t first = ref->step.sequence * ref->args.seq;
+    const int64_t first = ref->step.sequence * (x->rows / ref->step.sequences);
     if (all.value != NULL) {
         memcpy(all.value + first * all.stride, x->value,
                (size_t)(x->rows * x->columns) * sizeof(double));
@@ -425,48 +424,13 @@ static void keep_hidden(const pod_transformer_reference *ref, int64_t layer, con
     keep_rows(ref, "hidden.", name, x);
 }
 
-/** Products with the head, or with the embedding transposed. */
-static pod_inexact head_product(pod_transformer_reference *ref, const pod_inexact *xn)
-{
-    const pod_reference_weight *own = end_of(ref, "head");
-    const pod_reference_weight *weight = own != NULL ? own : end_of(ref, "embedding");
-    const pod_inexact_product product = {
-        .site = "fwd.head", .transpose_b = own == NULL, .terms = 1};
-    const pod_inexact logits = pod_inexact_make(&ref->step.ix, xn->rows, ref->model.vocab);
-    pod_inexact_matmul(&ref->step.ix, &product, xn, &weight->value, &logits);
-    return logits;
-}
-
-/** dxn, stored, and the gradient. */
-static void head_product_back(pod_transformer_reference *ref, const pod_inexact *xn,
-                              const pod_inexact *dlogits, const pod_inexact *dxn)
-{
-    const pod_reference_weight *own = end_of(ref, "head");
-    const pod_reference_weight *weight = own != NULL ? own : end_of(ref, "embedding");
-    const pod_inexact_product input = {
-        .site = "bwd.head", .transpose_b = own != NULL, .terms = ref->args.activation_terms};
-    const pod_inexact_product gradient = {.site = weight->array.name,
-                                          .transpose_a = true,
-                                          .accumulate = true,
-                                          .terms = ref->args.gradient_terms};
-    pod_inexact_matmul(&ref->step.ix, &input, dlogits, &weight->value, dxn);
-    pod_inexact_matmul(&ref->step.ix, &gradient, own != NULL ? xn : dlogits,
-                       own != NULL ? dlogits : xn, &weight->gradient);
-}
-
 /* ---- a chunk of sequences ---- */
 
-static void chunk_back(pod_transformer_reference *ref, const pod_inexact *x, const pod_inexact *xn,
+static void chunk_back(pod_transformer_reference *ref, const pod_reference_head *head,
                        const pod_inexact *dlogits, pod_reference_state *states)
 {
     pod_reference_step *step = &ref->step;
-    const pod_inexact_norm norm = {
-        .site = "bwd.norm", .form = &step->form, .width = ref->model.d_model};
-    const pod_inexact dxn = pod_inexact_make(&step->ix, x->rows, x->columns);
-    const pod_inexact dy = pod_inexact_make(&step->ix, x->rows, x->columns);
-    head_product_back(ref, xn, dlogits, &dxn);
-    pod_inexact_norm_backward(&step->ix, &norm, x, &dxn, &dy);
-    pod_inexact_store(&step->ix, "bwd.norm", &dy, 1);
+    const pod_inexact dy = pod_reference_head_back(step, head, dlogits);
     for (int64_t l = ref->model.layers - 1; l >= 0; l--) {
         pod_reference_layer_back(step, &states[l], &dy);
     }
@@ -477,10 +441,8 @@ static void chunk_compute(pod_transformer_reference *ref, pod_reference_state *s
                           double loss_square[2])
 {
     pod_reference_step *step = &ref->step;
-    const int64_t tokens = pod_reference_tokens(step);
-    const double share = 1 / (double)(ref->args.batch * ref->args.seq);
-    const pod_inexact_norm norm = {
-        .site = "fwd.norm", .form = &step->form, .width = ref->model.d_model};
+    const int64_t tokens = step->sequences * pod_reference_head_tokens(&ref->step);
+    const double share = 1 / (double)(ref->args.batch * pod_reference_head_tokens(&ref->step));
     int32_t *targets = pod_arena_take(&step->ix.arena, (size_t)tokens * sizeof *targets);
     pod_inexact x = embedding_take(ref);
     keep_hidden(ref, -1, &x);
@@ -488,17 +450,17 @@ static void chunk_compute(pod_transformer_reference *ref, pod_reference_state *s
         x = pod_reference_layer(step, &states[l], l, &x);
         keep_hidden(ref, l, &x);
     }
-    const pod_inexact xn = pod_inexact_make(&step->ix, tokens, ref->model.d_model);
-    pod_inexact_norm_forward(&step->ix, &norm, &x, &xn);
-    const pod_inexact logits = head_product(ref, &xn);
+    pod_reference_head head;
+    const pod_inexact logits = pod_reference_head_logits(step, &x, &head);
     keep_rows(ref, "", "logits", &logits);
     for (int64_t t = 0; t < tokens; t++) {
-        targets[t] =
-            pod_transformer_target(&ref->model, ref->args.seed, step->sequence * ref->args.seq + t);
+        targets[t] = pod_transformer_target(&ref->model, ref->args.seed,
+                                            step->sequence * ref->args.seq
+                                                + pod_reference_head_row(step, t));
     }
     if (trains(ref)) {
         pod_inexact_loss(&step->ix, &logits, targets, share, loss_square);
-        chunk_back(ref, &x, &xn, &logits, states);
+        chunk_back(ref, &head, &logits, states);
     }
     step->ix.arena.used = 0;
 }
@@ -594,7 +556,7 @@ static void loss_keep(const pod_transformer_reference *ref, const double loss_sq
 {
     static const double wide = 0x1p-24;
     const pod_inexact loss = result_array(ref, "", "loss");
-    const double tokens = (double)(ref->args.batch * ref->args.seq);
+    const double tokens = (double)(ref->args.batch * pod_reference_head_tokens(&ref->step));
     if (loss.value != NULL) {
         loss.value[0] = loss_square[0];
         loss.square[0] = (float)(loss_square[1] + tokens * pod_square(wide * loss_square[0]));

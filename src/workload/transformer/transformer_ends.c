@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workload/transformer/transformer_ends.h"
+
+#include "workload/transformer/transformer_numbers.h"
+#include "workload/transformer/transformer_ops.h"
+#include "workload/transformer/transformer_weights.h"
+
+/** Tokens of all chips that have columns of the same rows of the table. */
+static int32_t tokens_new(pod_tf *tf, const pod_tf_bundle *table)
+{
+    const int32_t pieces = pod_work_layout_pieces(tf->layout, &table->cut);
+    const int32_t tokens = pod_tf_number_new(tf, "tokens", POD_DTYPE_F32, pieces * tf->tokens, 1);
+    pod_tf_place(tf, POD_PLACE_TOKENS, tokens, NULL, &table->cut);
+    return tokens;
+}
+
+/** The columns of the table of a chip, `rows` of them from `first` on. */
+static pod_number_view table_rows(const pod_tf *tf, const pod_tf_bundle *table, int32_t number,
+                                  int64_t first, int64_t rows)
+{
+    const int64_t columns = tf->model->d_model / pod_work_layout_pieces(tf->layout, &table->cut);
+    return pod_tf_number_matrix(tf, number, first * columns, rows, columns);
+}
+
+/** Likewise of all rows of the vocabulary; a tied head has them as columns, some rows of these. */
+static pod_number_view vocabulary(const pod_tf *tf, const pod_tf_bundle *table, int32_t number)
+{
+    const int64_t rows = tf->model->vocab / tf->tensor;
+    const int64_t columns = tf->model->d_model / pod_work_layout_pieces(tf->layout, &table->cut);
+    return tf->model->tied > 0 ? pod_tf_number_matrix(tf, number, 0, columns, rows)
+                               : table_rows(tf, table, number, 0, rows);
+}
+
+/** Rows of the trainable positions, after those of the vocabulary. @param role  of the names of rows */
+static void positions_pick(pod_tf *tf, const pod_tf_bundle *table, pod_number *pick,
+                           pod_place_role role)
+{
+    const int64_t rows = tf->model->positions;
+    const int64_t first = tf->model->tied > 0 ? 0 : tf->model->vocab / tf->tensor;
+    const bool back = role == POD_PLACE_POSITION_GRADIENTS;
+    if (rows == 0) {
+        return;
+    }
+    const int32_t names = pod_tf_number_new(tf, "positions", POD_DTYPE_F32, pick->in[0].rows, 1);
+    pod_tf_place(tf, role, names, NULL, &table->cut);
+    pick->in[0] = pod_tf_number_whole(tf, names);
+    if (back) {
+        pick->out[0] = table_rows(tf, table, pod_tf_number(tf, table->gradient), first, rows);
+    } else {
+        pick->in[1] = table_rows(tf, table, pod_tf_number(tf, table->weights), first, rows);
+        pick->accumulate = true;
+    }
+    pick->transpose_b = false;
+    pick->untimed = true;
+    pod_tf_number_compute(tf, pick);
+}
+
+void pod_tf_number_pick(pod_tf *tf, const pod_tf_bundle *table, const pod_tf_bundle *words,
+                        int32_t x)
+{
+    if (pod_tf_numbers(tf)) {
+        pod_number pick = pod_tf_number_begin(POD_NUMBER_PICK);
+        pick.in[0] = pod_tf_number_whole(tf, tokens_new(tf, table));
+        pick.in[1] = vocabulary(tf, words, pod_tf_number(tf, words->weights));
+        pick.transpose_b = tf->model->tied > 0;
+        const int32_t picked =
+            pod_tf_number_new(tf, "x", tf->stage.build.dtype, pick.in[0].rows,
+                              pick.transpose_b ? pick.in[1].rows : pick.in[1].columns);
+        pick.out[0] = pod_tf_number_whole(tf, picked);
+        pod_tf_number_set(tf, x, picked);
+        pod_tf_number_compute(tf, &pick);
+        positions_pick(tf, table, &pick, POD_PLACE_POSITION_ROWS);
+    }
+}
+
+void pod_tf_number_pick_back(pod_tf *tf, const pod_tf_bundle *table, const pod_tf_bundle *words,
+                             int32_t dx, bool first)
+{
+    if (pod_tf_numbers(tf)) {
+        const bool tied = tf->model->tied > 0;
+        pod_number pick = pod_tf_number_begin(POD_NUMBER_PICK_BACK);
+        pick.in[0] = pod_tf_number_whole(tf, tokens_new(tf, table));
+        pick.in[1] = pod_tf_number_whole(tf, pod_tf_number(tf, dx));
+        pick.out[0] = vocabulary(tf, words, pod_tf_number(tf, words->gradient));
+        pick.transpose_b = tied;
+        pick.accumulate = !first || tied; /* to what the head has left */
+        pod_tf_number_compute(tf, &pick);
+        pick.accumulate = !first || !tied;
+        positions_pick(tf, table, &pick, POD_PLACE_POSITION_GRADIENTS);
+    }
+}
+
+int32_t pod_tf_number_head_rows(pod_tf *tf, int32_t x, int32_t rows)
+{
+    if (!pod_tf_numbers(tf)) {
+        return NONE;
+    }
+    pod_number pick = pod_tf_number_begin(POD_NUMBER_PICK);
+    const int32_t names = pod_tf_number_new(tf, "masked", POD_DTYPE_F32, tf->tokens, 1);
+    pod_tf_place(tf, POD_PLACE_HEAD_ROWS, names, NULL, NULL);
+    pick.in[0] = pod_tf_number_whole(tf, names);
+    pick.in[1] = pod_tf_number_whole(tf, pod_tf_number(tf, x));
+    pick.out[0] = pod_tf_number_whole(tf, pod_tf_number(tf, rows));
+    pick.untimed = true;
+    pod_tf_number_compute(tf, &pick);
+    return names;
+}
+
+void pod_tf_number_head_rows_back(pod_tf *tf, int32_t names, int32_t drows, int32_t dx)
+{
+    if (pod_tf_numbers(tf)) {
+        pod_number pick = pod_tf_number_begin(POD_NUMBER_PICK_BACK);
+        pick.in[0] = pod_tf_number_whole(tf, names);
+        pick.in[1] = pod_tf_number_whole(tf, pod_tf_number(tf, drows));
+        pick.out[0] = pod_tf_number_whole(tf, pod_tf_number(tf, dx));
+        pick.untimed = true;
+        pod_tf_number_compute(tf, &pick);
+    }
+}
+
+/** Whether a bundle has more than a table in it whose rows are also those of the embedding. */
+static bool is_table_with_more(const pod_tf *tf, const pod_tf_bundle *bundle)
+{
+    const int64_t table = pod_ceil_div(tf->model->vocab, tf->tensor) * tf->model->d_model;
+    return tf->model->tied > 0 && bundle == pod_tf_bundle_of(tf, 0, POD_TF_HEAD)
+           && bundle->whole > table;
+}
+
+void pod_tf_number_in_order(pod_tf *tf, const pod_tf_bundle *bundle, int32_t buffer, bool back)
+{
+    const int64_t pieces = pod_work_layout_pieces(tf->layout, &bundle->cut);
+    if (!pod_tf_numbers(tf) || pieces == 1 || !is_table_with_more(tf, bundle)) {
+        return;
+    }
+    const int64_t table = tf->model->vocab / tf->tensor * tf->model->d_model;
+    const int64_t columns = table / pieces;
+    const int64_t more = bundle->shard - columns;
+    const int32_t from = pod_tf_number(tf, buffer);
+    const int32_t to = pod_tf_number_next(tf, buffer);
+    for (int64_t i = 0; i < pieces; i++) {
+        const int64_t left = pod_min_i64(more, bundle->whole - table - i * more);
+        const int64_t at[2][2] = {
+            {i * bundle->shard,           i * columns     },
+            {i * bundle->shard + columns, table + i * more}
+        };
+        for (int of = 0; of < 2; of++) {
+            const int64_t count = of == 0 ? columns : left;
+            if (count > 0) {
+                pod_number copy = pod_tf_number_begin(POD_NUMBER_COPY);
+                copy.in[0] = pod_tf_number_matrix(tf, from, at[of][back], 1, count);
+                copy.out[0] = pod_tf_number_matrix(tf, to, at[of][!back], 1, count);
+                pod_tf_number_compute(tf, &copy);
+            }
+        }
+    }
+}
+
+static int32_t targets_new(pod_tf *tf)
+{
+    const int32_t targets = pod_tf_number_new(tf, "targets", POD_DTYPE_F32, tf->tokens, 1);
+    pod_tf_place(tf, POD_PLACE_TARGETS, targets, NULL, NULL);
+    return targets;
+}
+
+void pod_tf_number_loss_sums(pod_tf *tf, int32_t sums)
+{
+    if (pod_tf_numbers(tf)) {
+        pod_number loss = pod_tf_number_begin(POD_NUMBER_LOSS_SUMS);
+        loss.in[0] = pod_tf_number_whole(tf, pod_tf_number(tf, tf->logits));
+        loss.in[1] = pod_tf_number_whole(tf, targets_new(tf));
+        loss.out[0] = pod_tf_number_whole(tf, sums);
+        pod_tf_number_compute(tf, &loss);
+    }
+}
+
+void pod_tf_number_loss(pod_tf *tf, int32_t sums, bool again)
+{
+    if (pod_tf_numbers(tf)) {
+        pod_number loss = pod_tf_number_begin(POD_NUMBER_LOSS);
+        const int32_t sum = pod_tf_number_new(tf, "loss", POD_DTYPE_F32, 1, 1);
+        loss.in[0] = pod_tf_number_whole(tf, pod_tf_number(tf, tf->logits));
+        loss.in[1] = pod_tf_number_whole(tf, targets_new(tf));
+        loss.in[2] = pod_tf_number_whole(tf, sums);
+        loss.out[0] = pod_tf_number_whole(tf, pod_tf_number_next(tf, tf->logits));
+        loss.out[1] = pod_tf_number_whole(tf, sum); /* also if it is counted already */
+        const int64_t seq = tf->stage.request->seq;
+        loss.rate = 1.0
+                    / ((double)tf->stage.request->batch
+                       * (double)(tf->model->masked > 0 ? tf->model->masked : seq));
+        if (!again) {
+            pod_tf_place(tf, POD_PLACE_LOSS, sum, NULL, NULL);
+        }
+        pod_tf_number_compute(tf, &loss);
+    }
+}
