@@ -211,9 +211,10 @@ static void tensor_trials(trials *t)
             other->mesh = smaller;
         }
     }
-    trial *pieces = tensor > 1 && !run_case->asked->collective_matmul
-                        ? trial_add(t, POD_CHANGE_COLLECTIVE_MATMUL, by_rows)
-                        : NULL;
+    trial *pieces =
+        tensor > 1 && !run_case->asked->collective_matmul && run_case->request.model->masked == 0
+            ? trial_add(t, POD_CHANGE_COLLECTIVE_MATMUL, by_rows)
+            : NULL;
     if (pieces != NULL) {
         pieces->request.collective_matmul = true;
     }

@@ -26,7 +26,8 @@ static void model_lacks(const pod_model *m, const char **lack)
     lack_note(lack, m->parallel > 0 && (m->experts > 0 || m->post_norms > 0),
               "attention beside experts or before norms of its own");
     lack_note(lack, m->image > 0, "a model that reads pictures");
-    lack_note(lack, m->biases > 0 && m->experts > 0, "biases of experts");
+    lack_note(lack, m->biases > 0 && (m->experts > 0 || m->kv_lora > 0),
+              "a model with biases of experts or of latents");
     lack_note(lack, m->kv_shared_layers > 0, "a model whose layers share keys and values");
 }
 
@@ -43,8 +44,7 @@ static void layout_lacks(const pod_step_request *r, const pod_work_layout *layou
     lack_note(lack, pieces && pod_circular_is_on(r, layout->stages),
               "--collective-matmul on in a circular pipeline");
     lack_note(lack, pieces && r->model->kv_lora > 0, "--collective-matmul on of latent attention");
-    lack_note(lack, pieces && (r->model->head_dense > 0 || r->model->masked > 0),
-              "--collective-matmul on of a head of some tokens, or a dense one");
+    lack_note(lack, pieces && r->model->head_dense > 0, "--collective-matmul on of a dense head");
 }
 
 /** What tensor and the cut of the embedding's columns must divide. */
@@ -135,12 +135,6 @@ static pod_status masked_divides(const pod_step_request *request, const pod_work
     const int64_t pieces = chips == 1                             ? 1
                            : request->settings.context_unbalanced ? chips
                                                                   : 2 * chips;
-    if (masked > request->seq) {
-        return pod_fail(err, POD_E_INVALID,
-                        "--data real: the head reads %lld tokens of each sequence (masked) of "
-                        "%lld; use --seq %lld or more",
-                        (long long)masked, (long long)request->seq, (long long)masked);
-    }
     return masked % pieces == 0 && (masked == 0 || request->seq % pieces == 0)
                ? POD_OK
                : pod_fail(err, POD_E_INVALID,

@@ -363,10 +363,24 @@ static pod_inexact head_norm_back(pod_reference_step *step, const pod_layer *lay
     return step->args->model->qk_norms > 0 ? norm_heads_back(step, raw, layer->qk_dim, dx, 1) : *dx;
 }
 
+/** All keys of a query get a part of its derivative by the result, P of it, and these add up to 1: rows of dv have
+ *  errors in common, which a bias adds up whole. */
+static void values_bias_back(pod_reference_step *step, pod_reference_weight *weight,
+                             const pod_layer *layer, const pod_inexact *dcontext)
+{
+    const pod_reference_weight *bias = pod_reference_bias_of(step, weight);
+    const int64_t each = layer->heads / layer->kv_heads * layer->v_dim;
+    for (int64_t i = 0; bias != NULL && i < dcontext->rows * dcontext->columns; i++) {
+        const int64_t c = i % dcontext->columns;
+        const int64_t at = i / dcontext->columns * dcontext->stride + c;
+        bias->gradient.square[c / each * layer->v_dim + c % layer->v_dim] += dcontext->square[at];
+    }
+}
+
 /** @param dgate  derivatives by the gates, if gated */
 static void own_heads_back(pod_reference_step *step, pod_reference_state *s,
                            const pod_inexact_qkv *d, const pod_inexact *dgate,
-                           const pod_inexact *dxn)
+                           const pod_inexact *dcontext, const pod_inexact *dxn)
 {
     const pod_layer *layer = &s->layer;
     const columns queries = query_columns(step, layer, false);
@@ -385,7 +399,10 @@ static void own_heads_back(pod_reference_step *step, pod_reference_state *s,
     }
     pod_inexact dk = head_norm_back(step, layer, &s->key_raw, &d->k);
     project_input_back(step, s, "query", &s->xn, &dq, dxn);
-    if (pod_reference_weight_of(step, s, "value") != NULL) {
+    pod_reference_weight *value = pod_reference_weight_of(step, s, "value");
+    values_bias_back(step, value != NULL ? value : pod_reference_weight_of(step, s, "key"), layer,
+                     dcontext);
+    if (value != NULL) {
         project_input_back(step, s, "value", &s->xn, &d->v, dxn);
     } else {
         pod_inexact_add(&step->ix, "bwd.shared.kv", &dk, &d->v, &dk);
@@ -419,7 +436,7 @@ void pod_reference_attention_back(pod_reference_step *step, pod_reference_state 
     if (is_latent(step)) {
         latent_heads_back(step, s, &d, dxn);
     } else {
-        own_heads_back(step, s, &d, gated ? &dgate : NULL, dxn);
+        own_heads_back(step, s, &d, gated ? &dgate : NULL, &dcontext, dxn);
     }
     step->ix.arena.used = mark;
 }

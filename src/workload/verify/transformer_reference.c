@@ -50,6 +50,7 @@ static pod_status support_check(const pod_transformer_reference_args *args, pod_
         {model->layer_embedding > 0,              "embeddings of layers"      },
         {model->kv_shared_layers > 0,             "keys shared between layers"},
         {model->biases > 0 && model->experts > 0, "biases of experts"         },
+        {model->biases > 0 && model->kv_lora > 0, "biases of latents"         },
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (parts[i].there) {
@@ -61,12 +62,6 @@ static pod_status support_check(const pod_transformer_reference_args *args, pod_
         return pod_fail(err, POD_E_INVALID,
                         "no real numbers for a transformer in %s; use bf16 or f32",
                         pod_dtype_name(args->dtype));
-    }
-    if (model->masked > args->seq) {
-        return pod_fail(err, POD_E_INVALID,
-                        "the head reads %lld tokens of each sequence of %lld (masked); use a "
-                        "longer --seq or a smaller masked",
-                        (long long)model->masked, (long long)args->seq);
     }
     if (model->positions > 0 && args->seq > model->positions) {
         return pod_fail(err, POD_E_INVALID,

@@ -24,7 +24,7 @@ static const char *const small_models[] = {
     SMALL "mlp_matrices=2,positions=16,encoder=1",
     SMALL3 ",biases=1",
     SMALL "mlp_matrices=2,positions=16,encoder=1,tied=1,biases=1,head_dense=1,masked=4",
-    SMALL3 ",kv_lora=16,rope_dim=4,q_lora=16,v_head_dim=12,biases=1,head_dense=1",
+    SMALL3 ",window=3,global_every=2,shared_kv=1,biases=1,head_dense=1",
 };
 
 enum { SMALL_MODELS = sizeof small_models / sizeof small_models[0], BATCH = 3, SEQ = 9 };
