@@ -3,7 +3,6 @@
 
 #include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
-#include "workload/transformer/transformer_weights.h"
 
 /** Tokens of all chips that have columns of the same rows of the table. */
 static int32_t tokens_new(pod_tf *tf, const pod_tf_bundle *table)
@@ -115,43 +114,6 @@ void pod_tf_number_head_rows_back(pod_tf *tf, int32_t names, int32_t drows, int3
         pick.out[0] = pod_tf_number_whole(tf, pod_tf_number(tf, dx));
         pick.untimed = true;
         pod_tf_number_compute(tf, &pick);
-    }
-}
-
-/** Whether a bundle has more than a table in it whose rows are also those of the embedding. */
-static bool is_table_with_more(const pod_tf *tf, const pod_tf_bundle *bundle)
-{
-    const int64_t table = pod_ceil_div(tf->model->vocab, tf->tensor) * tf->model->d_model;
-    return tf->model->tied > 0 && bundle == pod_tf_bundle_of(tf, 0, POD_TF_HEAD)
-           && bundle->whole > table;
-}
-
-void pod_tf_number_in_order(pod_tf *tf, const pod_tf_bundle *bundle, int32_t buffer, bool back)
-{
-    const int64_t pieces = pod_work_layout_pieces(tf->layout, &bundle->cut);
-    if (!pod_tf_numbers(tf) || pieces == 1 || !is_table_with_more(tf, bundle)) {
-        return;
-    }
-    const int64_t table = tf->model->vocab / tf->tensor * tf->model->d_model;
-    const int64_t columns = table / pieces;
-    const int64_t more = bundle->shard - columns;
-    const int32_t from = pod_tf_number(tf, buffer);
-    const int32_t to = pod_tf_number_next(tf, buffer);
-    for (int64_t i = 0; i < pieces; i++) {
-        const int64_t left = pod_min_i64(more, bundle->whole - table - i * more);
-        const int64_t at[2][2] = {
-            {i * bundle->shard,           i * columns     },
-            {i * bundle->shard + columns, table + i * more}
-        };
-        for (int of = 0; of < 2; of++) {
-            const int64_t count = of == 0 ? columns : left;
-            if (count > 0) {
-                pod_number copy = pod_tf_number_begin(POD_NUMBER_COPY);
-                copy.in[0] = pod_tf_number_matrix(tf, from, at[of][back], 1, count);
-                copy.out[0] = pod_tf_number_matrix(tf, to, at[of][!back], 1, count);
-                pod_tf_number_compute(tf, &copy);
-            }
-        }
     }
 }
 

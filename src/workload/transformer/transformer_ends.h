@@ -17,9 +17,6 @@ void pod_tf_number_pick_back(pod_tf *tf, const pod_tf_bundle *table, const pod_t
 /** The rows of x that a head of some tokens reads. @return numbers that name them; and their derivatives in zeros */
 int32_t pod_tf_number_head_rows(pod_tf *tf, int32_t x, int32_t rows);
 void pod_tf_number_head_rows_back(pod_tf *tf, int32_t names, int32_t drows, int32_t dx);
-/** Of a tied head with biases or a dense one, each piece has its rows of the table, then its part of all else. They are
- *  put in the order of the matrices, or back. @param buffer  of gathered weights, of a gradient */
-void pod_tf_number_in_order(pod_tf *tf, const pod_tf_bundle *bundle, int32_t buffer, bool back);
 void pod_tf_number_loss_sums(pod_tf *tf, int32_t sums);
 /** Loss and the derivative by the logits, for which these stand from now on.
  *  @param sums  of all chips of tensor  @param again  of logits that were made again: the loss is counted already */

@@ -6,7 +6,6 @@
 #include "models/resnet.h"
 #include "workload/build/circular.h"
 #include "workload/build/uses.h"
-#include "workload/transformer/transformer_ends.h"
 #include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_stages.h"
@@ -303,6 +302,45 @@ void pod_tf_use_gather(void *context, pod_use *use)
     }
 }
 
+/** Whether a bundle has more than a table in it whose rows are also those of the embedding. */
+static bool is_table_with_more(const pod_tf *tf, const pod_tf_bundle *bundle)
+{
+    const int64_t table = pod_ceil_div(tf->model->vocab, tf->tensor) * tf->model->d_model;
+    return tf->model->tied > 0 && bundle == pod_tf_bundle_of(tf, 0, POD_TF_HEAD)
+           && bundle->whole > table;
+}
+
+/** Of a tied head with biases or a dense one, each piece has its rows of the table, then its part of all else. They are
+ *  put in the order of the matrices, or back. @param buffer  of gathered weights, of a gradient */
+static void put_in_order(pod_tf *tf, const pod_tf_bundle *bundle, int32_t buffer, bool back)
+{
+    const int64_t pieces = pod_work_layout_pieces(tf->layout, &bundle->cut);
+    if (!pod_tf_numbers(tf) || pieces == 1 || !is_table_with_more(tf, bundle)) {
+        return;
+    }
+    const int64_t table = tf->model->vocab / tf->tensor * tf->model->d_model;
+    const int64_t columns = table / pieces;
+    const int64_t more = bundle->shard - columns;
+    const int32_t from = pod_tf_number(tf, buffer);
+    const int32_t to = pod_tf_number_next(tf, buffer);
+    for (int64_t i = 0; i < pieces; i++) {
+        const int64_t left = pod_min_i64(more, bundle->whole - table - i * more);
+        const int64_t at[2][2] = {
+            {i * bundle->shard,           i * columns     },
+            {i * bundle->shard + columns, table + i * more}
+        };
+        for (int of = 0; of < 2; of++) {
+            const int64_t count = of == 0 ? columns : left;
+            if (count > 0) {
+                pod_number copy = pod_tf_number_begin(POD_NUMBER_COPY);
+                copy.in[0] = pod_tf_number_matrix(tf, from, at[of][back], 1, count);
+                copy.out[0] = pod_tf_number_matrix(tf, to, at[of][!back], 1, count);
+                pod_tf_number_compute(tf, &copy);
+            }
+        }
+    }
+}
+
 /** HBM traffic of a collective over a bundle, which its overlap doesn't hide.
  *  @param ratio  bytes for each of its bytes */
 static void relayout(pod_tf *tf, const char *name, double ratio, const pod_tf_bundle *bundle,
@@ -364,7 +402,7 @@ pod_tf_bundle *pod_tf_use_begin(pod_tf *tf)
                          travels_narrow(tf, bundle) ? tf->stage.build.compute
                                                     : tf->stage.build.dtype,
                          bundle->gathered);
-        pod_tf_number_in_order(tf, bundle, bundle->gathered, false);
+        put_in_order(tf, bundle, bundle->gathered, false);
     }
     if (bundle->layer >= 0 && !travels_narrow(tf, bundle)) {
         pod_tf_quantize_weights(tf, bundle->whole, bundle->gathered);
@@ -509,7 +547,7 @@ void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
     if (pieces > 1) {
         pod_tf_wait(tf, tf->scatters[tf->nscatters % POD_TF_SCATTERS]);
         relayout_gradients(tf, bundle, partial);
-        pod_tf_number_in_order(tf, bundle, partial, true);
+        put_in_order(tf, bundle, partial, true);
     }
     pod_build_name(name, "bwd", "scatter", bundle->name);
     bundle->gradient_op =

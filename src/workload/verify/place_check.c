@@ -2,7 +2,6 @@
 #include "workload/verify/place_check.h"
 
 #include "base/hash.h"
-#include "workload/verify/place_chip.h"
 #include "workload/verify/reference_update.h"
 
 #include <math.h>
@@ -66,21 +65,15 @@ static void token_positions_fill(const pod_place_chip *place, const pod_place *w
     }
 }
 
-static void head_rows_fill(const pod_place_chip *place, const pod_place *what, int64_t count,
-                           float *out)
+/** Rows that the head reads; of a bias its only one, or none on this chip. */
+static void rows_fill(const pod_place_chip *place, const pod_place *what, int64_t count, float *out)
 {
+    const bool once = what->role == POD_PLACE_BIAS_ONCE && place->coordinate[POD_MESH_TENSOR] > 0;
     for (int64_t row = 0; row < count; row++) {
-        out[row] = (float)pod_place_head_row_of(place, what->microbatch, row).row;
-    }
-}
-
-/** Names of rows that have a bias: its only row, or none on this chip. */
-static void bias_rows_fill(const pod_place_chip *place, const pod_place *what, int64_t count,
-                           float *out)
-{
-    const bool there = what->role == POD_PLACE_BIAS_ROWS || place->coordinate[POD_MESH_TENSOR] == 0;
-    for (int64_t row = 0; row < count; row++) {
-        out[row] = there ? 0 : -1;
+        out[row] = what->role == POD_PLACE_HEAD_ROWS
+                       ? (float)pod_place_head_row_of(place, what->microbatch, row).row
+                   : once ? -1
+                          : 0;
     }
 }
 
@@ -378,11 +371,9 @@ void pod_place_check_load(void *context, int32_t chip, const pod_program *progra
             token_positions_fill(&place, what, buffer->rows, numbers);
             break;
         case POD_PLACE_HEAD_ROWS:
-            head_rows_fill(&place, what, buffer->rows, numbers);
-            break;
         case POD_PLACE_BIAS_ROWS:
         case POD_PLACE_BIAS_ONCE:
-            bias_rows_fill(&place, what, buffer->rows, numbers);
+            rows_fill(&place, what, buffer->rows, numbers);
             break;
         case POD_PLACE_TURNED_ROWS:
             turned_rows_fill(&place, what, buffer->rows, numbers);

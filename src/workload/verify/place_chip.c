@@ -78,7 +78,7 @@ static int64_t first_token(const pod_place_chip *place, int32_t microbatch)
            * request->seq;
 }
 
-/** Tokens of a sequence of `seq` that are in the chip's front piece: the chips of sequence have a front and a back piece
+/** Tokens of a sequence of `seq` that are in the chip's front piece: chips of sequence have a front and a back piece
  *  each, unless that isn't asked for or a piece is one token. */
 static int64_t front_of(const pod_place_chip *place, int64_t seq)
 {

@@ -1,10 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file workload/verify/place_chip.h  Private to workload/verify: which tokens and pieces a chip of a layout has.
+/** @file workload/verify/place_chip.h  A step of a transformer whose numbers are checked (place_check.h in this folder),
+ *  and which tokens and pieces a chip of its layout has.
  *
  *  Ownership: borrows the check. Threads: any (no state). */
 #pragma once
 
-#include "workload/verify/place_check.h"
+#include "workload/verify/place_state.h"
+#include "workload/verify/transformer_reference.h"
+
+typedef struct pod_place_check {
+    const pod_step_request *request;
+    const pod_step_work *work;
+    const pod_transformer_reference *reference;
+    uint64_t seed;
+    int64_t narrays;
+    pod_transformer_array *arrays; /**< arrays[narrays] */
+    pod_transformer_check found;   /**< on this rank's chips */
+    int64_t loss;
+    bool digests;   /**< wanted: */
+    int64_t digest; /**< of all bytes that are compared: a sum over chips and arrays */
+    /** 1 + expert: choices[layer][batch · seq · top_k], of this rank's chips, others 0 */
+    int32_t *choices;
+    int64_t nchoices;              /**< elements of it: 0 without experts */
+    const pod_place_state *before; /**< what chips start from; NULL: the first step */
+    pod_place_state *after;        /**< takes what they end with; NULL: nobody asks */
+    /** Of tests, else NULL: whether a chip's buffer is left as the first step had it. */
+    bool (*stale)(const void *context, int32_t chip, int32_t stage, int32_t buffer);
+    const void *stale_context;
+} pod_place_check;
 
 /** A chip and where it is in the mesh. */
 typedef struct pod_place_chip {
@@ -25,6 +48,9 @@ int64_t pod_place_tensor_share(const pod_place_chip *place, int64_t size, int64_
 
 /** Where the chip's token `t` of a sequence is in it. */
 int64_t pod_place_position_of(const pod_place_chip *place, int64_t t);
+/** Where token `t` of a sequence, of those that a chip has, is in it. @param piece  of the mesh axis sequence; -1: the
+ *  chip's own */
+int64_t pod_place_position(const pod_place_check *check, int32_t chip, int32_t piece, int64_t t);
 /** The token of a chip's row. */
 int64_t pod_place_token(const pod_place_chip *place, int32_t microbatch, int64_t row);
 

@@ -7,7 +7,7 @@ static pod_inexact new_like(pod_reference_step *step, const pod_inexact *x)
     return pod_inexact_make(&step->ix, x->rows, x->columns);
 }
 
-static void dense_forward(pod_reference_step *step, pod_reference_head *s)
+static void head_dense(pod_reference_step *step, pod_reference_head *s)
 {
     pod_reference_weight *weight = pod_reference_end_of(step, "dense");
     const pod_inexact none = {.rows = 0};
@@ -27,7 +27,8 @@ static void dense_forward(pod_reference_step *step, pod_reference_head *s)
 }
 
 /** From the derivative by what the dense head gives to that by what it reads, stored, in place. */
-static void dense_back(pod_reference_step *step, const pod_reference_head *s, const pod_inexact *d)
+static void head_dense_back(pod_reference_step *step, const pod_reference_head *s,
+                            const pod_inexact *d)
 {
     pod_reference_weight *weight = pod_reference_end_of(step, "dense");
     const pod_inexact none = {.rows = 0};
@@ -93,7 +94,7 @@ int64_t pod_reference_head_row(const pod_reference_step *step, int64_t row)
 }
 
 /** Rows of the head out of those of all tokens, or back into zeros. */
-static void head_rows(const pod_reference_step *step, bool back, const pod_inexact *all,
+static void head_pick(const pod_reference_step *step, bool back, const pod_inexact *all,
                       const pod_inexact *some)
 {
     for (int64_t i = 0; i < some->rows * some->columns; i++) {
@@ -106,7 +107,7 @@ static void head_rows(const pod_reference_step *step, bool back, const pod_inexa
     }
 }
 
-static pod_inexact_norm norm_of(const pod_reference_step *step, const char *site)
+static pod_inexact_norm head_row_norm(const pod_reference_step *step, const char *site)
 {
     return (pod_inexact_norm){
         .site = site, .form = &step->form, .width = step->args->model->d_model};
@@ -116,28 +117,28 @@ pod_inexact pod_reference_head_logits(pod_reference_step *step, const pod_inexac
                                       pod_reference_head *s)
 {
     const int64_t rows = step->sequences * pod_reference_head_tokens(step);
-    const pod_inexact_norm norm = norm_of(step, "fwd.norm");
+    const pod_inexact_norm norm = head_row_norm(step, "fwd.norm");
     s->x = pod_inexact_make(&step->ix, rows, step->args->model->d_model);
-    head_rows(step, false, x, &s->x);
+    head_pick(step, false, x, &s->x);
     s->xn = new_like(step, &s->x);
     pod_inexact_norm_forward(&step->ix, &norm, &s->x, &s->xn);
-    dense_forward(step, s);
+    head_dense(step, s);
     return head_product(step, &s->out);
 }
 
 pod_inexact pod_reference_head_back(pod_reference_step *step, const pod_reference_head *s,
                                     const pod_inexact *dlogits)
 {
-    const pod_inexact_norm norm = norm_of(step, "bwd.norm");
+    const pod_inexact_norm norm = head_row_norm(step, "bwd.norm");
     const pod_inexact dxn = new_like(step, &s->x);
     const pod_inexact dx = new_like(step, &s->x);
     const pod_inexact dy =
         pod_inexact_make(&step->ix, pod_reference_tokens(step), step->args->model->d_model);
     head_product_back(step, &s->out, dlogits, &dxn);
-    dense_back(step, s, &dxn);
+    head_dense_back(step, s, &dxn);
     pod_inexact_norm_backward(&step->ix, &norm, &s->x, &dxn, &dx);
     pod_inexact_store(&step->ix, "bwd.norm", &dx, 1);
     pod_inexact_clear(&dy);
-    head_rows(step, true, &dy, &dx);
+    head_pick(step, true, &dy, &dx);
     return dy;
 }

@@ -118,7 +118,7 @@ void pod_transformer_fill_patch(const pod_transformer_array *array, uint64_t see
 /** Token or target number `index` = sequence · seq + position of a batch. */
 int32_t pod_transformer_token(const pod_model *model, uint64_t seed, int64_t index);
 int32_t pod_transformer_target(const pod_model *model, uint64_t seed, int64_t index);
-/** The position in its sequence of the token that row `number` of the head's reads: `number`, or with a masked model one
+/** The position in its sequence of the token that row `number` of the head's reads: `number`, or of a masked model one
  *  out of each of `masked` equal parts of the sequence. */
 int64_t pod_transformer_head_position(const pod_model *model, uint64_t seed, int64_t seq,
                                       int64_t sequence, int64_t number);
