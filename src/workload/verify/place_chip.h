@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file workload/verify/place_chip.h  A step of a transformer whose numbers are checked (place_check.h in this folder),
+/** @file workload/verify/place_chip.h  A step whose numbers are checked (workload/verify/place_check.h),
  *  and which tokens and pieces a chip of its layout has.
  *
  *  Ownership: borrows the check. Threads: any (no state). */
