@@ -117,7 +117,7 @@ static void add_blocks(grid *sum, const piece_cost *cost, int64_t count, int64_t
 static void add_query_block(grid *sum, const piece_cost *cost, const pod_attention_args *args,
                             const pod_attention_block *block, int64_t first, int64_t last)
 {
-    const int64_t before = args->keys - args->queries;
+    const int64_t before = args->keys - args->queries + args->after;
     const int64_t nblocks = pod_ceil_div(args->keys, block->keys);
     const int64_t rows =
         pod_min_i64(pod_round_up(last + 1 - first, POD_TILE_SUBLANES), block->queries);
@@ -127,7 +127,7 @@ static void add_query_block(grid *sum, const piece_cost *cost, const pod_attenti
     int64_t end = nblocks;
     int64_t whole_end = nblocks;
     if (args->causal) {
-        end = pod_ceil_div(before + last + 1, block->keys);
+        end = pod_min_i64(pod_ceil_div(before + last + 1, block->keys), nblocks);
         whole_end = before + first + 1 >= args->keys ? nblocks : (before + first + 1) / block->keys;
     }
     if (args->window > 0) {
@@ -139,10 +139,11 @@ static void add_query_block(grid *sum, const piece_cost *cost, const pod_attenti
         whole_begin = pod_max_i64(
             whole_begin, pod_ceil_div((before + last) / args->chunk * args->chunk, block->keys));
     }
+    begin = pod_min_i64(begin, end); /* keys that are too far back aren't looked at */
     const int64_t whole =
         pod_max_i64(pod_min_i64(whole_end, end) - pod_max_i64(whole_begin, begin), 0);
     const int64_t cut = end - begin - whole;
-    const bool ragged = end == nblocks && rest < block->keys;
+    const bool ragged = end == nblocks && end > begin && rest < block->keys;
     const bool ragged_whole = ragged && whole > 0 && whole_end == nblocks;
     const bool ragged_cut = ragged && !ragged_whole;
     add_blocks(sum, cost, whole - (ragged_whole ? 1 : 0), rows, block->keys, false);
@@ -199,17 +200,22 @@ static double seen_in_chunks(int64_t rows, int64_t chunk)
     return whole * size * (size + 1) / 2 + rest * (rest + 1) / 2;
 }
 
+/* Of all queries the keys before one that moves with them, the first query's being `end`. */
+static double keys_up_to(const pod_attention_args *args, int64_t end)
+{
+    return sum_of_positive(end, args->queries) - sum_of_positive(end - args->keys, args->queries);
+}
+
 /* Scores of one head that the mask leaves. */
 static double seen_of_head(const pod_attention_args *args)
 {
-    const int64_t before = args->keys - args->queries;
+    const int64_t before = args->keys - args->queries + args->after;
     if (args->chunk > 0 && args->causal) {
         return seen_in_chunks(args->keys, args->chunk) - seen_in_chunks(before, args->chunk);
     }
-    const double ends = args->causal ? sum_of_positive(before + 1, args->queries)
-                                     : (double)args->queries * (double)args->keys;
-    return args->window > 0 ? ends - sum_of_positive(before + 1 - args->window, args->queries)
-                            : ends;
+    const double ends =
+        args->causal ? keys_up_to(args, before + 1) : (double)args->queries * (double)args->keys;
+    return args->window > 0 ? ends - keys_up_to(args, before + 1 - args->window) : ends;
 }
 
 /* ---- a kernel ---- */

@@ -55,8 +55,9 @@ typedef struct pod_attention_args {
     int64_t sequences; /**< of this chip */
     int64_t heads;
     int64_t kv_heads;
-    int64_t queries; /**< of a sequence; the last of its keys */
+    int64_t queries; /**< of a sequence; the last of its keys, or */
     int64_t keys;
+    int64_t after;  /**< so many tokens later */
     int64_t window; /**< keys that a query sees, itself included; 0 = all before it */
     /** a query sees only keys of its own of consecutive chunks; 0 = there are none */
     int64_t chunk;

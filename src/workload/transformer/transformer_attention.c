@@ -12,6 +12,7 @@
 #include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_pieces.h"
+#include "workload/transformer/transformer_ring.h"
 #include "workload/transformer/transformer_sizes.h"
 
 enum { SOFTMAX_BYTES = 18, PROBABILITY_BF16S = 3 };
@@ -74,7 +75,7 @@ void pod_tf_attention_pieces(pod_tf *tf, const char *name, const pod_attention_a
     }
     const int64_t tokens = args->queries / pieces;
     const int64_t half = tokens / 2;
-    if (tf->stage.request->settings.context_unbalanced || half == 0) {
+    if (!args->causal || tf->stage.request->settings.context_unbalanced || half == 0) {
         part.queries = tokens;
         pod_tf_attention(tf, name, &part, touch);
         return;
@@ -186,118 +187,6 @@ int32_t pod_tf_attend_gather(pod_tf *tf, const pod_layer *layer, int32_t qkv, bo
     tf->keys_gather = NONE;
     return begun != NONE || !pod_tf_attend_gathers(tf, layer) ? begun
                                                               : kv_gather(tf, layer, qkv, &how);
-}
-
-/** One step round the axis of `width` columns of each token. */
-static int32_t ring_pass(pod_tf *tf, const char *name, int64_t width, pod_dtype dtype,
-                         int32_t after, int32_t buffer)
-{
-    const int32_t op = pod_tf_collective(tf, POD_PERMUTE, name, &tf->sequence, tf->tokens * width,
-                                         dtype, after, TOUCH(buffer, NONE, NONE, NONE));
-    if (op != NONE && tf->stage.build.st == POD_OK) {
-        tf->program->ops[op].shift = 1;
-    }
-    return op;
-}
-
-/** Scores of a chip's queries with the keys of another: half of them are hidden if each has two pieces. */
-static pod_attention_args block_args(const pod_tf *tf, const pod_attention_args *args)
-{
-    pod_attention_args block = *args;
-    const bool unbalanced = tf->stage.request->settings.context_unbalanced;
-    block.queries = tf->seq;
-    block.keys = unbalanced || tf->seq < 2 ? tf->seq : tf->seq / 2;
-    block.causal = false;
-    return block;
-}
-
-/** Scores of a chip's queries with its own keys. */
-static void own_block(pod_tf *tf, const char *name, const pod_attention_args *args,
-                      const int32_t touch[POD_OP_TOUCHES_MAX])
-{
-    pod_attention_args own = *args;
-    const int64_t half = tf->seq / 2;
-    own.queries = tf->seq;
-    own.keys = tf->seq;
-    if (tf->stage.request->settings.context_unbalanced || half == 0) {
-        pod_tf_attention(tf, name, &own, touch);
-        return;
-    }
-    own.queries = half;
-    own.keys = half;
-    pod_tf_attention(tf, name, &own, touch);
-    own.queries = tf->seq - half;
-    own.keys = tf->seq;
-    pod_tf_attention(tf, name, &own, touch);
-}
-
-/** Partial sums in f32, read and written, and what is added to them. */
-static void add_partial(pod_tf *tf, const char *name, int64_t width, int64_t added_bytes,
-                        int32_t buffer)
-{
-    enum { F32_READ_WRITE = 8 };
-    const int64_t elements = tf->tokens * width;
-    pod_tf_vector(tf, name, (double)elements, (F32_READ_WRITE + added_bytes) * elements,
-                  TOUCH(buffer, NONE, NONE, NONE));
-}
-
-/** Attention with keys and values that travel round the axis beside each step's kernel. Forward merges the step's
- *  output into that of those before. Backward adds to gradients in f32, which travel on beside the next step's.
- *  @param touch  queries, keys and values; result; backward the derivatives by it, and by qkv */
-static void ring(pod_tf *tf, const char *const names[3], const pod_layer *layer,
-                 const pod_attention_args *args, const int32_t touch[POD_OP_TOUCHES_MAX])
-{
-    enum { QUERIES, KEYS, VALUES };
-    static const int gradients[2] = {VALUES, KEYS};
-    const int64_t chips = pod_tf_context_chips(tf);
-    const bool local = layer->window > 0;
-    const pod_attention_args block = block_args(tf, args);
-    const int64_t width[2] = {kv_heads(tf, layer) * layer->v_dim,
-                              kv_heads(tf, layer) * layer->qk_dim};
-    const int64_t rows = pod_tf_context_width(tf, layer);
-    const int64_t queries = layer->heads / tf->tensor * layer->qk_dim;
-    const int32_t kv = pod_tf_buffer(tf, "kv", POD_MEMORY_ACTIVATIONS, tf->stage.build.dtype,
-                                     2 * tf->tokens, kv_width(tf, layer));
-    const int32_t partial =
-        pod_tf_buffer(tf, "partial", POD_MEMORY_ACTIVATIONS, POD_DTYPE_F32, tf->tokens,
-                      rows + (args->backward ? 2 * kv_width(tf, layer) : 0));
-    int32_t passed = NONE;
-    int32_t gradient[2] = {NONE, NONE};
-    pod_tf_context_ring_begin(tf, layer, touch[0], args->backward ? &touch[1] : NULL);
-    for (int64_t step = 0; step < chips; step++) {
-        passed = ring_pass(tf, names[1], kv_width(tf, layer), POD_DTYPE_BF16, passed, kv);
-        pod_tf_context_ring_pass(tf, passed);
-        if (local && step < chips - 1) {
-            continue; /* most keys are out of the window: they are only passed on */
-        }
-        if (local) {
-            pod_tf_attention_pieces(tf, names[0], args, chips, touch);
-        } else if (step == 0) {
-            own_block(tf, names[0], args, touch);
-        } else {
-            pod_tf_attention(tf, names[0], &block, touch);
-        }
-        pod_tf_context_ring_attend(tf, layer, step, touch[0], args->backward);
-        for (int i = 0; args->backward && i < 2; i++) {
-            pod_tf_wait(tf, gradient[i]);
-            add_partial(tf, "bwd.add.dkv", width[i], sizeof(float), partial);
-            pod_tf_context_ring_add(tf, step, gradients[i]);
-            gradient[i] = ring_pass(tf, names[2], width[i], POD_DTYPE_F32, NONE, partial);
-            pod_tf_context_ring_pass_back(tf, gradient[i], gradients[i]);
-        }
-        add_partial(tf, args->backward ? "bwd.add.dq" : "fwd.merge.context",
-                    args->backward ? queries : rows, args->backward ? sizeof(float) : BYTES,
-                    partial);
-        if (args->backward) {
-            pod_tf_context_ring_add(tf, step, QUERIES);
-        } else {
-            pod_tf_context_ring_merge(tf, layer, step, touch);
-        }
-        pod_tf_wait(tf, passed);
-        pod_tf_context_ring_passed(tf);
-    }
-    pod_tf_wait(tf, gradient[0]);
-    pod_tf_wait(tf, gradient[1]);
 }
 
 /** Heads against tokens, or back: `columns` of each token of this chip. @return the op, which the core waits for */
@@ -416,7 +305,7 @@ pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, boo
     }
     index_scores(tf, again ? index_again : index_names, layer, touch);
     if (chips > 1 && way == POD_CONTEXT_RING) {
-        ring(tf, ring_names, layer, &args, touch);
+        pod_tf_ring(tf, ring_names, layer, &args, touch);
         return of;
     }
     if (chips > 1 && way == POD_CONTEXT_ULYSSES) {
@@ -477,7 +366,7 @@ void pod_tf_attend_backward(pod_tf *tf, const pod_layer *layer, int32_t qkv, int
         return;
     }
     if (chips > 1 && way == POD_CONTEXT_RING) {
-        ring(tf, ring_names, layer, &args, touch);
+        pod_tf_ring(tf, ring_names, layer, &args, touch);
         return;
     }
     if (chips > 1 && way == POD_CONTEXT_ULYSSES) {

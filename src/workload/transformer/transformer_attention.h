@@ -10,10 +10,7 @@
  *      all-gather  T·c·w gathered forward, keys beside the projections of values and queries, values then; once
  *                  backward, beside the MLP's backward pass; their gradients reduce-scattered beside derivatives by
  *                  weights and by queries, as XLA's latency-hiding scheduler puts them
- *      ring        c permutes of T·w forward, each beside a step's scores (the last one brings them home); partial
- *                  outputs are merged in f32. Backward the same, and c permutes of the gradients in f32, each beside
- *                  the next step's scores. Local layers wait for all of it first, as their few scores overlap with
- *                  nothing
+ *      ring        transformer_ring.h
  *      ulysses     all-to-all of queries, keys and values, heads against tokens; of the output back; backward both
  *                  again with their gradients. Keys of fewer heads than chips are copied
  *

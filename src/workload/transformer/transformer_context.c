@@ -38,11 +38,6 @@ static pod_status layer_check(const pod_step_request *request, const pod_work_la
     const int64_t chips = layout->size[POD_MESH_SEQUENCE];
     const int64_t heads = request->model->kv_lora > 0 ? layer->heads : layer->kv_heads;
     const int64_t kv_heads = heads / pod_work_layout_pieces(layout, &layout->tensor);
-    if (request->settings.context == POD_CONTEXT_RING && layer->window > 0) {
-        return pod_fail(err, POD_E_USAGE,
-                        "--data real: --context-parallel ring has no real numbers for layers with "
-                        "a window yet; use all-gather, ulysses or --data none");
-    }
     if (request->settings.context == POD_CONTEXT_ULYSSES && kv_heads % chips != 0
         && chips % kv_heads != 0) {
         return pod_fail(err, POD_E_INVALID,
@@ -265,50 +260,65 @@ void pod_tf_context_scatter(pod_tf *tf, const pod_layer *layer, int32_t op, int3
 
 /* ---- ring ---- */
 
-void pod_tf_context_ring_begin(pod_tf *tf, const pod_layer *layer, int32_t qkv,
-                               const int32_t context_dcontext_dqkv[3])
+static void along_add(pod_tf *tf, const pod_layer *layer, const int32_t touch[POD_OP_TOUCHES_MAX])
+{
+    const int32_t dqkv = touch[3];
+    const int64_t heads = layer->heads / tf->tensor;
+    pod_tf_number_set(tf, dqkv, pod_tf_heads_like(tf, layer, pod_tf_number(tf, dqkv)));
+    tf->context.by_result =
+        pod_tf_heads_gate_back(tf, layer, TOUCH(touch[0], touch[2]), pod_tf_number(tf, dqkv));
+    tf->context.along =
+        pod_tf_number_new(tf, "along", POD_DTYPE_F32, tf->tokens, heads * POD_KERNEL_PART_SUMS);
+    pod_number along = pod_tf_number_begin(POD_NUMBER_ATTEND_ALONG);
+    along.in[0] = pod_tf_number_whole(tf, pod_tf_saved_of(tf, tf->layer)->sums);
+    along.in[1] = pod_tf_number_whole(tf, pod_tf_heads_plain(tf, touch[1]));
+    along.in[2] = pod_tf_number_whole(tf, tf->context.by_result);
+    along.out[0] = pod_tf_number_whole(tf, tf->context.along);
+    along.heads = heads;
+    pod_tf_number_compute(tf, &along);
+}
+
+void pod_tf_context_ring_begin(pod_tf *tf, const pod_layer *layer,
+                               const int32_t touch[POD_OP_TOUCHES_MAX], bool back)
 {
     if (!pod_tf_numbers(tf)) {
         return;
     }
     const pod_tf_head_widths w = pod_tf_heads_widths(tf, layer);
     tf->context.at_hand = rows_new(tf, "kv", tf->tokens, w.k + w.v);
-    copy_part(tf, some_columns(tf, pod_tf_number(tf, qkv), w.q, w.k + w.v),
+    tf->context.passed[0] = tf->context.at_hand;
+    tf->context.passed[1] = tf->context.at_hand;
+    tf->context.home = back;
+    copy_part(tf, some_columns(tf, pod_tf_number(tf, touch[0]), w.q, w.k + w.v),
               pod_tf_number_whole(tf, tf->context.at_hand), false);
-    if (context_dcontext_dqkv != NULL) {
-        const int32_t dqkv = context_dcontext_dqkv[2];
-        const int64_t heads = layer->heads / tf->tensor;
-        pod_tf_number_set(tf, dqkv, pod_tf_heads_like(tf, layer, pod_tf_number(tf, dqkv)));
-        tf->context.by_result = pod_tf_heads_gate_back(
-            tf, layer, TOUCH(qkv, context_dcontext_dqkv[1]), pod_tf_number(tf, dqkv));
-        pod_number along = pod_tf_number_begin(POD_NUMBER_ATTEND_ALONG);
-        tf->context.along =
-            pod_tf_number_new(tf, "along", POD_DTYPE_F32, tf->tokens, heads * POD_KERNEL_PART_SUMS);
-        along.in[0] = pod_tf_number_whole(tf, pod_tf_saved_of(tf, tf->layer)->sums);
-        along.in[1] = pod_tf_number_whole(tf, pod_tf_heads_plain(tf, context_dcontext_dqkv[0]));
-        along.in[2] = pod_tf_number_whole(tf, tf->context.by_result);
-        along.out[0] = pod_tf_number_whole(tf, tf->context.along);
-        along.heads = heads;
-        pod_tf_number_compute(tf, &along);
+    if (back) {
+        along_add(tf, layer, touch);
     }
 }
 
-void pod_tf_context_ring_pass(pod_tf *tf, int32_t op)
+/** `op` moves numbers. @return those where they come to */
+static int32_t ring_move(pod_tf *tf, int32_t op, int32_t from)
+{
+    const pod_buffer like = tf->program->buffers[from];
+    const int32_t to = pod_tf_number_new(tf, like.name, like.dtype, like.rows, like.columns);
+    pod_tf_number_move(tf, op, from, to, (const int[2]){0, 0});
+    return to;
+}
+
+void pod_tf_context_ring_pass(pod_tf *tf, int32_t op, int way)
 {
     if (pod_tf_numbers(tf)) {
-        const pod_buffer like = tf->program->buffers[tf->context.at_hand];
-        tf->context.passed = rows_new(tf, "kv", like.rows, like.columns);
-        pod_tf_number_move(tf, op, tf->context.at_hand, tf->context.passed, (const int[2]){0, 0});
+        tf->context.passed[way] = ring_move(tf, op, tf->context.passed[way]);
     }
 }
 
-void pod_tf_context_ring_passed(pod_tf *tf)
+void pod_tf_context_ring_passed(pod_tf *tf, int way)
 {
-    tf->context.at_hand = tf->context.passed;
+    tf->context.at_hand = tf->context.passed[way];
 }
 
 static pod_number ring_attend(pod_tf *tf, const pod_layer *layer, pod_number_function function,
-                              int64_t step, int32_t qkv)
+                              int64_t back, int32_t qkv)
 {
     const pod_tf_head_widths w = pod_tf_heads_widths(tf, layer);
     pod_number attend = attend_of(tf, layer, function, 1);
@@ -317,12 +327,12 @@ static pod_number ring_attend(pod_tf *tf, const pod_layer *layer, pod_number_fun
     attend.in[2] = some_columns(tf, tf->context.at_hand, w.k, w.v);
     attend.in[QUERY_POSITION] = pod_tf_number_part(tf, tf->context.positions, 0, tf->seq, 0, 1);
     attend.in[KEY_POSITION] =
-        pod_tf_number_part(tf, tf->context.positions, step * tf->seq, tf->seq, 0, 1);
+        pod_tf_number_part(tf, tf->context.positions, back * tf->seq, tf->seq, 0, 1);
     return attend;
 }
 
-void pod_tf_context_ring_attend(pod_tf *tf, const pod_layer *layer, int64_t step, int32_t qkv,
-                                bool back)
+void pod_tf_context_ring_attend(pod_tf *tf, const pod_layer *layer, const pod_tf_visit *visit,
+                                int32_t qkv, bool back)
 {
     if (!pod_tf_numbers(tf)) {
         return;
@@ -330,10 +340,10 @@ void pod_tf_context_ring_attend(pod_tf *tf, const pod_layer *layer, int64_t step
     const pod_tf_head_widths w = pod_tf_heads_widths(tf, layer);
     const int64_t heads = layer->heads / tf->tensor;
     pod_number attend = ring_attend(
-        tf, layer, back ? POD_NUMBER_ATTEND_PART_BACK : POD_NUMBER_ATTEND_PART, step, qkv);
-    const int64_t width[3] = {back ? w.q : heads * layer->v_dim,
-                              back ? w.k : heads * POD_KERNEL_PART_SUMS, w.v};
-    for (int i = 0; i < (back ? 3 : 2); i++) {
+        tf, layer, back ? POD_NUMBER_ATTEND_PART_BACK : POD_NUMBER_ATTEND_PART, visit->back, qkv);
+    const int64_t width[POD_TF_RING_PARTS] = {back ? w.q : heads * layer->v_dim,
+                                              back ? w.k : heads * POD_KERNEL_PART_SUMS, w.v};
+    for (int i = 0; i < (back ? POD_TF_RING_PARTS : 2); i++) {
         tf->context.step[i] = pod_tf_number_new(tf, "partial", POD_DTYPE_F32, tf->tokens, width[i]);
         attend.out[i] = pod_tf_number_whole(tf, tf->context.step[i]);
     }
@@ -344,7 +354,7 @@ void pod_tf_context_ring_attend(pod_tf *tf, const pod_layer *layer, int64_t step
     pod_tf_number_compute(tf, &attend);
 }
 
-void pod_tf_context_ring_merge(pod_tf *tf, const pod_layer *layer, int64_t step,
+void pod_tf_context_ring_merge(pod_tf *tf, const pod_layer *layer, const pod_tf_visit *visit,
                                const int32_t qkv_context[2])
 {
     if (!pod_tf_numbers(tf)) {
@@ -352,7 +362,7 @@ void pod_tf_context_ring_merge(pod_tf *tf, const pod_layer *layer, int64_t step,
     }
     pod_number merge = pod_tf_number_begin(POD_NUMBER_ATTEND_MERGE);
     merge.heads = layer->heads / tf->tensor;
-    for (int i = 0; i < 2 && step > 0; i++) {
+    for (int i = 0; i < 2 && !visit->first; i++) {
         const pod_buffer like = tf->program->buffers[tf->context.step[i]];
         const int32_t merged =
             pod_tf_number_new(tf, like.name, like.dtype, like.rows, like.columns);
@@ -361,12 +371,12 @@ void pod_tf_context_ring_merge(pod_tf *tf, const pod_layer *layer, int64_t step,
         merge.out[i] = pod_tf_number_whole(tf, merged);
         tf->context.step[i] = merged;
     }
-    if (step > 0) {
+    if (!visit->first) {
         pod_tf_number_compute(tf, &merge);
     }
     tf->context.sum[0] = tf->context.step[0];
     tf->context.sum[1] = tf->context.step[1];
-    if (step == pod_tf_context_chips(tf) - 1) {
+    if (visit->last) {
         pod_number end = pod_tf_number_begin(POD_NUMBER_ATTEND_END);
         end.heads = merge.heads;
         end.in[0] = pod_tf_number_whole(tf, tf->context.sum[0]);
@@ -378,31 +388,39 @@ void pod_tf_context_ring_merge(pod_tf *tf, const pod_layer *layer, int64_t step,
     }
 }
 
-void pod_tf_context_ring_add(pod_tf *tf, int64_t step, int which)
+void pod_tf_context_ring_came_home(pod_tf *tf, int32_t number, int which)
 {
-    if (pod_tf_numbers(tf) && step > 0) {
-        const pod_buffer like = tf->program->buffers[tf->context.step[which]];
+    if (pod_tf_numbers(tf)) {
+        const pod_buffer like = tf->program->buffers[number];
         pod_number add = pod_tf_number_begin(POD_NUMBER_ADD);
         add.in[0] = pod_tf_number_whole(tf, tf->context.sum[which]);
-        add.in[1] = pod_tf_number_whole(tf, tf->context.step[which]);
+        add.in[1] = pod_tf_number_whole(tf, number);
         tf->context.sum[which] =
             pod_tf_number_new(tf, like.name, like.dtype, like.rows, like.columns);
         add.out[0] = pod_tf_number_whole(tf, tf->context.sum[which]);
         pod_tf_number_compute(tf, &add);
-    } else {
+    }
+}
+
+void pod_tf_context_ring_add(pod_tf *tf, const pod_tf_visit *visit, int which)
+{
+    if (visit->first) {
         tf->context.sum[which] = tf->context.step[which];
+    } else {
+        pod_tf_context_ring_came_home(tf, tf->context.step[which], which);
     }
 }
 
 void pod_tf_context_ring_pass_back(pod_tf *tf, int32_t op, int which)
 {
     if (pod_tf_numbers(tf)) {
-        const pod_buffer like = tf->program->buffers[tf->context.sum[which]];
-        const int32_t to = pod_tf_number_new(tf, like.name, like.dtype, like.rows, like.columns);
-        pod_tf_number_move(tf, op, tf->context.sum[which], to, (const int[2]){0, 0});
-        tf->context.sum[which] = to;
-        tf->context.home = true;
+        tf->context.sum[which] = ring_move(tf, op, tf->context.sum[which]);
     }
+}
+
+int32_t pod_tf_context_ring_home(pod_tf *tf, int32_t op, int which)
+{
+    return pod_tf_numbers(tf) ? ring_move(tf, op, tf->context.step[which]) : NONE;
 }
 
 /* ---- ulysses ---- */

@@ -9,10 +9,11 @@
  *      all-gather  [T, kv] of each chip, keys normed and rotated by the core op before the gather; then [c·T, kv],
  *                  sequence by sequence. Backward [c·T, kv] of derivatives, summed and scattered;
  *                  queries' are rotated back at once, as matmuls that are put off read them
- *      ring        [T, kv] go on and on. A step gives the sum of exp(score - largest) · value, that largest score and
- *                  the sum of exp(score - largest), in f32, merged with those before; the last merge divides.
- *                  Backward a step's probabilities are exp(score - log of the sum), D is result · derivative by it
- *                  of each query, and dK and dV travel in f32
+ *      ring        [T, kv] go on and on, of a window as far as it is seen. A step gives the sum of
+ *                  exp(score - largest) · value, that largest score and the sum of exp(score - largest), in f32, merged
+ *                  with those before; the last merge divides. Backward a step's probabilities are
+ *                  exp(score - log of the sum), D is result · derivative by it of each query, and dK and dV travel in
+ *                  f32
  *      ulysses     columns of [T, q + kv] in the order of the chips that get them, keys of few heads copied; backward
  *                  derivatives by copies are added
  *
@@ -51,22 +52,35 @@ void pod_tf_context_scatter(pod_tf *tf, const pod_layer *layer, int32_t op, int3
 
 /* ---- ring ---- */
 
-/** Keys and values of this chip, before its step 0. @param context_dcontext_dqkv  backward, else NULL */
-void pod_tf_context_ring_begin(pod_tf *tf, const pod_layer *layer, int32_t qkv,
-                               const int32_t context_dcontext_dqkv[3]);
-/** `op` passes them on; the core has waited for it. */
-void pod_tf_context_ring_pass(pod_tf *tf, int32_t op);
-void pod_tf_context_ring_passed(pod_tf *tf);
-/** The last core op attends to those that came in `step` steps. */
-void pod_tf_context_ring_attend(pod_tf *tf, const pod_layer *layer, int64_t step, int32_t qkv,
-                                bool back);
+/** What a step of a ring gives, and what is summed. */
+enum { POD_TF_RING_QUERIES, POD_TF_RING_KEYS, POD_TF_RING_VALUES, POD_TF_RING_PARTS };
+
+/** A step of a ring: keys and values of the chip so many places back. */
+typedef struct pod_tf_visit {
+    int64_t back;
+    bool first;
+    bool last;
+} pod_tf_visit;
+
+/** Keys and values of this chip are at hand. @param touch  as of pod_tf_ring */
+void pod_tf_context_ring_begin(pod_tf *tf, const pod_layer *layer,
+                               const int32_t touch[POD_OP_TOUCHES_MAX], bool back);
+/** `op` passes on what came last of that way, 0 or 1; the core has waited for it. */
+void pod_tf_context_ring_pass(pod_tf *tf, int32_t op, int way);
+void pod_tf_context_ring_passed(pod_tf *tf, int way);
+/** The last core op attends to those at hand. */
+void pod_tf_context_ring_attend(pod_tf *tf, const pod_layer *layer, const pod_tf_visit *visit,
+                                int32_t qkv, bool back);
 /** Forward: merge the step's result. */
-void pod_tf_context_ring_merge(pod_tf *tf, const pod_layer *layer, int64_t step,
+void pod_tf_context_ring_merge(pod_tf *tf, const pod_layer *layer, const pod_tf_visit *visit,
                                const int32_t qkv_context[2]);
-/** Backward: add the step's derivatives by queries (0), keys (1) or values (2). */
-void pod_tf_context_ring_add(pod_tf *tf, int64_t step, int which);
+/** Backward: add the step's derivatives by queries, keys or values. */
+void pod_tf_context_ring_add(pod_tf *tf, const pod_tf_visit *visit, int which);
 /** `op` passes the sum on. */
 void pod_tf_context_ring_pass_back(pod_tf *tf, int32_t op, int which);
+/** `op` brings the step's derivatives home. @return their numbers there, which are added when they have come */
+int32_t pod_tf_context_ring_home(pod_tf *tf, int32_t op, int which);
+void pod_tf_context_ring_came_home(pod_tf *tf, int32_t number, int which);
 
 /** Rows of all chips, chip by chip, to the order of sequences, or back. @return other numbers */
 int32_t pod_tf_context_regroup(pod_tf *tf, int32_t from, bool back);

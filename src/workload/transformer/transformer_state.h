@@ -72,7 +72,7 @@ typedef struct pod_tf_context {
     int32_t regrouped[2]; /**< sequence by sequence; POD_OP_NONE: not yet */
     int64_t first[2];     /**< column of keys, of values */
     int32_t at_hand;      /**< in a ring: keys and values of this step, */
-    int32_t passed;       /**< and of the next one */
+    int32_t passed[2];    /**< and what comes next, from chips before and after */
     int32_t step
         [3]; /**< what a step gives: results and sums, or derivatives by queries, keys and values */
     int32_t sum[3]; /**< with those of the steps before */

@@ -45,6 +45,49 @@ static const pod_attention_args square = {.sequences = 2,
                                           .v_dim = 128,
                                           .cache = POD_DTYPE_BF16};
 
+/* Scores that a mask leaves of queries and keys that lie apart, counted one by one. */
+Test(attention, queries_may_come_after_their_keys)
+{
+    static const int64_t sizes[][4] = {
+  /* queries, keys, after, window */
+        {64,   64,   64,   1   },
+        {64,   64,   64,   2   },
+        {64,   64,   64,   40  },
+        {64,   64,   64,   65  },
+        {64,   64,   64,   100 },
+        {64,   64,   128,  100 },
+        {64,   64,   128,  64  },
+        {4096, 4096, 4096, 3000},
+        {4096, 4096, 8192, 7000},
+        {4096, 4096, 4096, 0   },
+        {100,  300,  20,   150 },
+        {100,  300,  0,    150 },
+    };
+    const pod_chip_spec chip = chip_make();
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        pod_attention_args args = square;
+        args.sequences = args.heads = args.kv_heads = 1;
+        args.queries = sizes[i][0];
+        args.keys = sizes[i][1];
+        args.after = sizes[i][2];
+        args.window = sizes[i][3];
+        args.causal = true;
+        double seen = 0;
+        for (int64_t q = 0; q < args.queries; q++) {
+            for (int64_t k = 0; k < args.keys; k++) {
+                const int64_t back = args.keys - args.queries + args.after + q - k;
+                seen += back >= 0 && (args.window == 0 || back < args.window);
+            }
+        }
+        const pod_attention_time time = time_of(&chip, args);
+        cr_expect_float_eq(time.seen, seen, 0.5, "%zu", i);
+        cr_expect_geq(time.scores, seen, "%zu", i);
+        cr_expect_leq(time.scores, (double)((args.queries + 7) / 8 * 8) * (double)args.keys, "%zu",
+                      i);
+        cr_expect((seen > 0) == (time.scores > 0), "%zu", i);
+    }
+}
+
 /* Of 4 x 4 blocks of 2048, 6 are below the diagonal and 4 on it. */
 Test(attention, causal_blocks_above_the_diagonal_are_left_out)
 {

@@ -69,6 +69,24 @@ Test(context, balanced_chips_share_the_scores)
     }
 }
 
+/* An encoder's queries see all keys, in either piece. */
+Test(context, chips_share_the_scores_of_encoders)
+{
+    static const pod_context_parallel ways[] = {POD_CONTEXT_ALL_GATHER, POD_CONTEXT_RING,
+                                                POD_CONTEXT_ULYSSES};
+    const double whole = LAYERS * 8 * 4 * 64 * (double)SEQ * SEQ;
+    for (int i = 0; i < 3; i++) {
+        step_case c;
+        step_prepare(&c, "v5p:2x2x2", "none", "sequence=4,fsdp=2", small, 2);
+        c.model.encoder = 1;
+        c.request.seq = SEQ;
+        c.request.settings.context = ways[i];
+        step_build(&c);
+        cr_expect_float_eq(attention_flops(&c, "fwd.attention"), whole / CHIPS, 1, "%d", i);
+        step_free(&c);
+    }
+}
+
 /* Unbalanced the last chip decides: its quarter of the queries sees 7/16 of all scores. */
 Test(context, unbalanced_the_last_chip_decides)
 {
@@ -94,6 +112,78 @@ Test(context, a_ring_passes_keys_and_values_round)
                  INT64_C(16) * LAYERS * SEQ / CHIPS * KV_BYTES);
     cr_assert_eq(step_bytes(&c, POD_ALL_GATHER, "sequence"), 0);
     step_free(&c);
+}
+
+static void ring_of_window(step_case *c, int64_t window, bool chunked, bool unbalanced)
+{
+    context_step(c, POD_CONTEXT_RING, POD_REMAT_NONE);
+    c->model.window = window;
+    c->model.chunked = chunked ? 1 : 0;
+    c->request.settings.context_unbalanced = unbalanced;
+    step_build(c);
+}
+
+/* A chip has two pieces of 128 tokens, all of whose queries see a whole window. */
+Test(context, a_ring_has_the_scores_of_a_window)
+{
+    static const int64_t windows[] = {1, 2, 64, 128, 129, 130, 200, 300, 384, 385};
+    for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
+        const double scores = LAYERS * 8 * (double)SEQ / CHIPS * (double)windows[i];
+        step_case c;
+        ring_of_window(&c, windows[i], false, false);
+        cr_expect_float_eq(attention_flops(&c, "fwd.attention"), scores * 4 * 64, 1, "%lld",
+                           (long long)windows[i]);
+        cr_expect_float_eq(attention_flops(&c, "bwd.attention"), scores * 10 * 64, 1, "%lld",
+                           (long long)windows[i]);
+        step_free(&c);
+    }
+}
+
+/* A window as long as the sequence hides what a causal mask does. */
+Test(context, a_ring_of_a_window_of_all_tokens_has_all_scores)
+{
+    for (int unbalanced = 0; unbalanced < 2; unbalanced++) {
+        const double seen = unbalanced ? SEQ / CHIPS * (SEQ - (SEQ / CHIPS - 1) / 2.0)
+                                       : (double)SEQ * (SEQ + 1) / 2 / CHIPS;
+        step_case c;
+        ring_of_window(&c, SEQ, false, unbalanced == 1);
+        cr_expect_float_eq(attention_flops(&c, "fwd.attention"), LAYERS * 8 * 4 * 64 * seen, 1,
+                           "%d", unbalanced);
+        step_free(&c);
+    }
+}
+
+/* Keys and values of a neighbour's piece come forward and backward and their gradients go home in f32: of the chip before,
+ * and of the one after for the back piece; of all other chips if the window is long; of none if chunks end with pieces. */
+Test(context, a_ring_passes_what_a_window_sees)
+{
+    static const struct {
+        int64_t window;
+        bool chunked;
+        bool unbalanced;
+        int64_t passes;
+    } cases[] = {
+        {1,    false, false, 0},
+        {128,  false, false, 2},
+        {129,  false, false, 2},
+        {130,  false, false, 3},
+        {SEQ,  false, false, 3},
+        {257,  false, true,  1},
+        {258,  false, true,  2},
+        {128,  true,  false, 0},
+        {64,   true,  false, 0},
+        {96,   true,  false, 2},
+        {256,  true,  false, 2},
+        {256,  true,  true,  0},
+        {1024, true,  true,  3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        step_case c;
+        ring_of_window(&c, cases[i].window, cases[i].chunked, cases[i].unbalanced);
+        cr_expect_eq(step_bytes(&c, POD_PERMUTE, "sequence"),
+                     cases[i].passes * 4 * LAYERS * SEQ / CHIPS * KV_BYTES, "%zu", i);
+        step_free(&c);
+    }
 }
 
 /* Queries, keys and values there, the output back; backward again, with their gradients. */
