@@ -532,7 +532,12 @@ static pod_status run_data(pod_experiment *experiment, const pod_experiment_cand
     if (st == POD_OK && infers) {
         st = pod_experiment_step_infer(experiment, &run_case, chip, NULL, NULL, &result, &numbers,
                                        err);
-    } else if (st == POD_OK && !pod_experiment_reference_is_there(reference)) {
+    } else if (st == POD_OK
+               && (!pod_experiment_reference_is_there(reference)
+                   || reference->capacity_chips
+                          != pod_experiment_capacity_chips(&run_case.request,
+                                                           &run_case.work.layout))) {
+        pod_experiment_reference_free(reference);
         st = pod_experiment_step_reference(experiment, &run_case, terms, NULL, reference, err);
     }
     if (st == POD_OK && !infers) {

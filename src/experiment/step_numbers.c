@@ -179,6 +179,12 @@ static pod_experiment_terms case_terms(const pod_experiment_step_case *run_case)
     };
 }
 
+int64_t pod_experiment_capacity_chips(const pod_step_request *request,
+                                      const pod_work_layout *layout)
+{
+    return request->model->capacity_percent > 0 ? layout->size[POD_MESH_SEQUENCE] : 1;
+}
+
 /** @param choices  of experts, or NULL */
 static pod_status transformer_reference(pod_experiment *experiment,
                                         const pod_experiment_step_case *run_case,
@@ -201,6 +207,8 @@ static pod_status transformer_reference(pod_experiment *experiment,
         .activation_terms = terms->activations,
         .context_terms = terms->context,
         .gradient_terms = terms->gradients,
+        .capacity_chips = pod_experiment_capacity_chips(&run_case->request, &run_case->work.layout),
+        .front_and_back = !request->settings.context_unbalanced,
         .choices = choices,
         .before = before,
     };
@@ -214,7 +222,8 @@ pod_status pod_experiment_step_reference(pod_experiment *experiment,
                                          pod_experiment_reference *reference, pod_error *err)
 {
     const pod_experiment_terms own = case_terms(run_case);
-    *reference = (pod_experiment_reference){0};
+    *reference = (pod_experiment_reference){.capacity_chips = pod_experiment_capacity_chips(
+                                                &run_case->request, &run_case->work.layout)};
     return run_case->request.model->kind == POD_MODEL_TRANSFORMER
                ? transformer_reference(experiment, run_case, terms != NULL ? terms : &own, before,
                                        NULL, &reference->transformer, err)

@@ -25,6 +25,7 @@ int64_t pod_experiment_step_multiply_adds(const pod_experiment_step_case *run_ca
 typedef struct pod_experiment_reference {
     pod_reference *rows;
     pod_transformer_reference *transformer;
+    int64_t capacity_chips; /**< pod_experiment_capacity_chips */
 } pod_experiment_reference;
 
 static inline bool pod_experiment_reference_is_there(const pod_experiment_reference *reference)
@@ -55,7 +56,12 @@ typedef struct pod_experiment_terms {
     int64_t gradients;   /**< chips, times microbatches */
 } pod_experiment_terms;
 
-/** The numbers of all layouts of a request, on one chip. Collective.
+/** Chips each of which gives experts a capacity for its own part of a sequence: layouts where they are as many, and
+ *  those without a capacity, have the same numbers on one chip. */
+int64_t pod_experiment_capacity_chips(const pod_step_request *request,
+                                      const pod_work_layout *layout);
+
+/** The numbers of layouts of a request, on one chip. Collective.
  *  @param run_case  any case of the request
  *  @param terms     NULL: those of the case
  *  @param before    what the step starts from, after another one; NULL: the first step

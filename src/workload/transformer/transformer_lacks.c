@@ -104,17 +104,16 @@ static pod_status rows_divide(const pod_step_request *request, const pod_work_la
         return POD_OK;
     }
     enum { PERCENT = 100 };
-    const int64_t room = request->seq * model->top_k * model->capacity_percent;
-    if (model->capacity_percent > 0 && layout->size[POD_MESH_SEQUENCE] > 1) {
-        return feature_fail("a capacity of experts over the mesh axis sequence", err);
-    }
+    const int64_t seq =
+        request->seq / layout->size[POD_MESH_SEQUENCE]; /* of one sequence on a chip */
+    const int64_t room = seq * model->top_k * model->capacity_percent;
     if (room % (PERCENT * model->experts) != 0) {
         return pod_fail(err, POD_E_INVALID,
                         "--data real: a capacity of %lld %% of %lld tokens with %lld of %lld "
                         "experts each is no whole number of rows; use a --seq with more factors "
                         "of the experts",
-                        (long long)model->capacity_percent, (long long)request->seq,
-                        (long long)model->top_k, (long long)model->experts);
+                        (long long)model->capacity_percent, (long long)seq, (long long)model->top_k,
+                        (long long)model->experts);
     }
     POD_TRY(pod_tf_lacks_experts(request, layout, err));
     if (tokens % model->experts != 0 || !pieces_divide(request, layout)) {

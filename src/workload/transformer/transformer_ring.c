@@ -31,8 +31,8 @@ static int64_t keys_width(const ring *r)
 }
 
 /** `shift` places round the axis of `width` columns of each token. */
-static int32_t pass(pod_tf *tf, const char *name, int64_t width, pod_dtype dtype, int64_t shift,
-                    const int32_t after_buffer[2])
+static int32_t ring_shift(pod_tf *tf, const char *name, int64_t width, pod_dtype dtype,
+                          int64_t shift, const int32_t after_buffer[2])
 {
     const int32_t op =
         pod_tf_collective(tf, POD_PERMUTE, name, &tf->sequence, tf->tokens * width, dtype,
@@ -46,8 +46,9 @@ static int32_t pass(pod_tf *tf, const char *name, int64_t width, pod_dtype dtype
 /** Keys and values come from the next chip of that way. @param after  the pass before, or POD_OP_NONE */
 static int32_t kv_pass(pod_tf *tf, const ring *r, int way, int32_t after)
 {
-    const int32_t op = pass(tf, r->names[1], keys_width(r) + values_width(r), POD_DTYPE_BF16,
-                            way == BEFORE ? 1 : r->chips - 1, (const int32_t[2]){after, r->kv});
+    const int32_t op =
+        ring_shift(tf, r->names[1], keys_width(r) + values_width(r), POD_DTYPE_BF16,
+                   way == BEFORE ? 1 : r->chips - 1, (const int32_t[2]){after, r->kv});
     pod_tf_context_ring_pass(tf, op, way);
     return op;
 }
@@ -55,8 +56,8 @@ static int32_t kv_pass(pod_tf *tf, const ring *r, int way, int32_t after)
 /** @param part  1 keys, 2 values */
 static int32_t gradient_pass(pod_tf *tf, const ring *r, int part, int64_t shift)
 {
-    return pass(tf, r->names[2], part == POD_TF_RING_KEYS ? keys_width(r) : values_width(r),
-                POD_DTYPE_F32, shift, (const int32_t[2]){NONE, r->partial});
+    return ring_shift(tf, r->names[2], part == POD_TF_RING_KEYS ? keys_width(r) : values_width(r),
+                      POD_DTYPE_F32, shift, (const int32_t[2]){NONE, r->partial});
 }
 
 /* ---- kernels ---- */
@@ -139,7 +140,7 @@ static void add_partial(pod_tf *tf, const ring *r, const char *name, int64_t wid
                   TOUCH(r->partial, NONE, NONE, NONE));
 }
 
-static void gradient_add(pod_tf *tf, const ring *r, int part)
+static void ring_gradient_add(pod_tf *tf, const ring *r, int part)
 {
     add_partial(tf, r, "bwd.add.dkv", part == POD_TF_RING_KEYS ? keys_width(r) : values_width(r),
                 sizeof(float));
@@ -192,7 +193,7 @@ static void all_keys(pod_tf *tf, ring *r)
         pod_tf_context_ring_attend(tf, r->layer, &visit, r->touch[0], r->args->backward);
         for (int i = 0; r->args->backward && i < 2; i++) {
             pod_tf_wait(tf, gradient[i]);
-            gradient_add(tf, r, gradient_parts[i]);
+            ring_gradient_add(tf, r, gradient_parts[i]);
             pod_tf_context_ring_add(tf, &visit, gradient_parts[i]);
             gradient[i] = gradient_pass(tf, r, gradient_parts[i], 1);
             pod_tf_context_ring_pass_back(tf, gradient[i], gradient_parts[i]);
@@ -254,7 +255,7 @@ static void gradients_home(pod_tf *tf, const ring *r, homing *home, int64_t back
         }
         if (home->op[i] != NONE) {
             pod_tf_wait(tf, home->op[i]);
-            gradient_add(tf, r, part);
+            ring_gradient_add(tf, r, part);
             pod_tf_context_ring_came_home(tf, home->number[i], part);
         }
         home->op[i] = next.op[i];
@@ -286,7 +287,7 @@ static void near_keys(pod_tf *tf, ring *r)
     }
     pod_tf_context_ring_attend(tf, r->layer, &visit, r->touch[0], r->args->backward);
     for (int i = 0; r->args->backward && i < 2; i++) {
-        gradient_add(tf, r, gradient_parts[i]);
+        ring_gradient_add(tf, r, gradient_parts[i]);
         pod_tf_context_ring_add(tf, &visit, gradient_parts[i]);
     }
     queries_add(tf, r, &visit);

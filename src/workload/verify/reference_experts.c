@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Experts of a layer of the reference. Of a token with router logits l, the top_k largest are chosen; their shares are
  * a = softmax over the chosen ones, and the layer adds Σ a_i · MLP_i(x). With a capacity each expert takes the first
- * `capacity` of the choices of a sequence, by tokens and within a token by falling logit; the others are dropped.
+ * `capacity` of the choices of a sequence, or of a chip's part of one, by tokens and within a token by falling logit;
+ * the others are dropped.
  *
  *      δa_i = a_i (δl_i - Σ a_j δl_j)      δy = Σ a_i δr_i + r_i δa_i      dr_i = a_i dy      da_i = dy · r_i
  *      dl_i = a_i (da_i - Σ a_j da_j), with errors by the same product
@@ -15,12 +16,31 @@
 
 /* ---- the choice ---- */
 
+static int64_t capacity_chips(const pod_reference_step *step)
+{
+    return pod_max_i64(step->args->capacity_chips, 1);
+}
+
 static int64_t capacity_of(const pod_reference_step *step, const pod_layer *layer)
 {
     enum { PERCENT = 100 };
     const int64_t percent = step->args->model->capacity_percent;
-    const int64_t seq = step->args->seq;
-    return percent > 0 ? pod_ceil_div(seq * layer->top_k * percent, PERCENT * layer->experts) : seq;
+    const int64_t tokens = step->args->seq / capacity_chips(step);
+    return percent > 0 ? pod_ceil_div(tokens * layer->top_k * percent, PERCENT * layer->experts)
+                       : tokens;
+}
+
+/** The chip that has a token of a sequence: chip i the pieces i and, from the back, i. */
+static int64_t chip_of(const pod_reference_step *step, int64_t position)
+{
+    const int64_t chips = capacity_chips(step);
+    const int64_t tokens = step->args->seq / chips;
+    const int64_t half = tokens / 2;
+    if (!step->args->front_and_back || half == 0) {
+        return position / tokens;
+    }
+    return position < chips * half ? position / half
+                                   : chips - 1 - (position - chips * half) / (tokens - half);
 }
 
 /** The best expert that isn't chosen yet; the first of equals. */
@@ -125,25 +145,35 @@ static void shares_find(const pod_reference_state *s, const pod_inexact *logits)
     }
 }
 
-/** Give each choice a row, expert by expert, or -1. */
-static void sort_rows(const pod_reference_step *step, const pod_reference_state *s)
+/** Give the choices of an expert that a chip has of all sequences a row each, or -1. @return the next row */
+static int64_t chip_rows(const pod_reference_step *step, const pod_reference_state *s,
+                         int32_t expert, int64_t chip, int64_t row)
 {
-    const int64_t tokens = pod_reference_tokens(step);
     const int64_t k = s->layer.top_k;
     const int64_t capacity = capacity_of(step, &s->layer);
+    int64_t taken = 0;
+    for (int64_t c = 0; c < pod_reference_tokens(step) * k; c++) {
+        const int64_t position = c / k % step->args->seq;
+        taken = c % (step->args->seq * k) == 0 ? 0 : taken;
+        if (s->rows.expert[c] != expert || chip_of(step, position) != chip) {
+            continue;
+        }
+        s->rows.row[c] = taken < capacity ? (int32_t)row : -1;
+        if (taken++ < capacity) {
+            s->rows.token[row++] = (int32_t)(c / k);
+        }
+    }
+    return row;
+}
+
+/** Expert by expert. */
+static void sort_rows(const pod_reference_step *step, const pod_reference_state *s)
+{
     int64_t row = 0;
     for (int32_t e = 0; e < s->layer.experts; e++) {
-        int64_t taken = 0;
         s->rows.first[e] = row;
-        for (int64_t c = 0; c < tokens * k; c++) {
-            taken = c % (step->args->seq * k) == 0 ? 0 : taken;
-            if (s->rows.expert[c] != e) {
-                continue;
-            }
-            s->rows.row[c] = taken < capacity ? (int32_t)row : -1;
-            if (taken++ < capacity) {
-                s->rows.token[row++] = (int32_t)(c / k);
-            }
+        for (int64_t chip = 0; chip < capacity_chips(step); chip++) {
+            row = chip_rows(step, s, e, chip, row);
         }
     }
     s->rows.first[s->layer.experts] = row;

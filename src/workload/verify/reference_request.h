@@ -24,7 +24,10 @@ typedef struct pod_transformer_reference_args {
     uint64_t seed;
     /** Most partial sums that chips add up for an element of an activation or of its derivative: chips of tensor. */
     int64_t activation_terms;
-    int64_t context_terms;  /**< likewise of derivatives by keys and values: chips of sequence */
+    int64_t context_terms; /**< likewise of derivatives by keys and values: chips of sequence */
+    /** Chips that a sequence is cut over, each of which gives experts a capacity for its own tokens; 0 as 1. */
+    int64_t capacity_chips;
+    bool front_and_back; /**< they have a piece of its front and one of its back, else one piece */
     int64_t gradient_terms; /**< likewise for a gradient of weights: chips · microbatches */
     /** Of keys and values; of one byte: each head's of a token with a scale of its own (inference). */
     pod_dtype cache;

@@ -153,8 +153,9 @@ Test(context, a_ring_of_a_window_of_all_tokens_has_all_scores)
     }
 }
 
-/* Keys and values of a neighbour's piece come forward and backward and their gradients go home in f32: of the chip before,
- * and of the one after for the back piece; of all other chips if the window is long; of none if chunks end with pieces. */
+/* Keys and values of a neighbour's piece come forward and backward, and their gradients go home in f32: of the chip
+ * before, and of the one after for the back piece; of all others if the window is long; of none if chunks end with
+ * pieces. */
 Test(context, a_ring_passes_what_a_window_sees)
 {
     static const struct {
