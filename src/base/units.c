@@ -159,30 +159,27 @@ static enum scale_result scale(numeral number, int64_t unit, int64_t *value)
 typedef struct unit_prefix {
     const char *text;
     int64_t factor;
-    int exponent10; /* factor = 10^exponent10 · 2^exponent2 */
-    int exponent2;
 } unit_prefix;
 
 static const unit_prefix byte_prefixes[] = {
-    {"Ki", INT64_C(1) << 10,          0,  10},
-    {"Mi", INT64_C(1) << 20,          0,  20},
-    {"Gi", INT64_C(1) << 30,          0,  30},
-    {"Ti", INT64_C(1) << 40,          0,  40},
-    {"Pi", INT64_C(1) << 50,          0,  50},
-    {"Ei", INT64_C(1) << 60,          0,  60},
-    {"K",  INT64_C(1000),             3,  0 },
-    {"k",  INT64_C(1000),             3,  0 },
-    {"M",  INT64_C(1000000),          6,  0 },
-    {"G",  INT64_C(1000000000),       9,  0 },
-    {"T",  INT64_C(1000000000000),    12, 0 },
-    {"P",  INT64_C(1000000000000000), 15, 0 },
-    {"",   1,                         0,  0 },
+    {"Ki", INT64_C(1) << 10         },
+    {"Mi", INT64_C(1) << 20         },
+    {"Gi", INT64_C(1) << 30         },
+    {"Ti", INT64_C(1) << 40         },
+    {"Pi", INT64_C(1) << 50         },
+    {"Ei", INT64_C(1) << 60         },
+    {"K",  INT64_C(1000)            },
+    {"k",  INT64_C(1000)            },
+    {"M",  INT64_C(1000000)         },
+    {"G",  INT64_C(1000000000)      },
+    {"T",  INT64_C(1000000000000)   },
+    {"P",  INT64_C(1000000000000000)},
+    {"",   1                        },
 };
 enum { NBYTE_PREFIXES = sizeof byte_prefixes / sizeof byte_prefixes[0] };
 
-/* The prefix of "[K|Ki|…][B]suffix", or NULL. A suffix makes the B compulsory, and nothing at all
- * is one byte. A blank may come first. */
-static const unit_prefix *find_byte_unit(const char *text, const char *suffix)
+/* The prefix of "[K|Ki|…][B]", or NULL; nothing at all is one byte. A blank may come first. */
+static const unit_prefix *find_byte_unit(const char *text)
 {
     text += text[0] == ' ' && text[1] != '\0';
     if (text[0] == '\0') {
@@ -191,14 +188,9 @@ static const unit_prefix *find_byte_unit(const char *text, const char *suffix)
     for (int i = 0; i < NBYTE_PREFIXES; i++) {
         const unit_prefix *prefix = &byte_prefixes[i];
         const size_t length = strlen(prefix->text);
-        if (strncmp(text, prefix->text, length) != 0) {
-            continue;
-        }
         const char *rest = text + length;
-        if (rest[0] == 'B' && strcmp(rest + 1, suffix) == 0) {
-            return prefix;
-        }
-        if (rest[0] == '\0' && suffix[0] == '\0') {
+        if (strncmp(text, prefix->text, length) == 0
+            && (rest[0] == '\0' || strcmp(rest, "B") == 0)) {
             return prefix;
         }
     }
@@ -209,7 +201,7 @@ pod_status pod_parse_bytes(const char *text, const char *what, int64_t *bytes, p
 {
     numeral number;
     const unit_prefix *unit =
-        scan_numeral(text, &number) ? find_byte_unit(text + number.length, "") : NULL;
+        scan_numeral(text, &number) ? find_byte_unit(text + number.length) : NULL;
     if (unit == NULL) {
         return pod_fail(err, POD_E_USAGE, "%s: '%s' is not a size; write e.g. 65536, 64KiB or 1GB",
                         what, text);
@@ -228,40 +220,6 @@ pod_status pod_parse_bytes(const char *text, const char *what, int64_t *bytes, p
     }
     return pod_fail(err, POD_E_USAGE, "%s: '%s' is too large; the most is %" PRId64 " bytes", what,
                     text, INT64_MAX);
-}
-
-/* strtod of the numeral with a power of ten after it, so that 45.97GB/s is the double nearest to
- * 4.597e10 and not a rounded product. */
-static double numeral_double(const char *text, size_t length, int exponent10)
-{
-    char decimal[POD_FORMAT_MAX * 4];
-    int exponent = exponent10;
-    size_t digits = 0;
-    while (digits < length && text[digits] != 'e' && text[digits] != 'E') {
-        digits++;
-    }
-    (void)scan_exponent(text + digits, &exponent);
-    const int wrote = snprintf(decimal, sizeof decimal, "%.*se%d", (int)digits, text, exponent);
-    return wrote >= 0 && (size_t)wrote < sizeof decimal ? strtod(decimal, NULL) : (double)NAN;
-}
-
-pod_status pod_parse_bytes_per_s(const char *text, const char *what, double *rate, pod_error *err)
-{
-    numeral number;
-    const unit_prefix *unit =
-        scan_numeral(text, &number) ? find_byte_unit(text + number.length, "/s") : NULL;
-    if (unit == NULL) {
-        return pod_fail(err, POD_E_USAGE,
-                        "%s: '%s' is not a rate; write e.g. 90GB/s, 45.5GiB/s or 9e10", what, text);
-    }
-    const double value =
-        ldexp(numeral_double(text, number.length, unit->exponent10), unit->exponent2);
-    if (!(value >= 1.0 && value < (double)INFINITY)) {
-        return pod_fail(err, POD_E_USAGE, "%s: '%s' is out of range; a rate is at least 1B/s", what,
-                        text);
-    }
-    *rate = value;
-    return POD_OK;
 }
 
 pod_status pod_parse_time(const char *text, const char *what, pod_time_ps *time_ps, pod_error *err)

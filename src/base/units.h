@@ -102,8 +102,6 @@ bool pod_add_i64(int64_t a, int64_t b, int64_t *out);
  *  A blank before the unit is accepted, so that what pod_format_bytes prints can be read.
  *  @param what  names the value in errors, e.g. "--bytes" */
 pod_status pod_parse_bytes(const char *text, const char *what, int64_t *bytes, pod_error *err);
-/** Parse "90GB/s" or plain bytes per second; >= 1 and finite. */
-pod_status pod_parse_bytes_per_s(const char *text, const char *what, double *rate, pod_error *err);
 /** Parse "1us", "5ms", "2s", "1.5ns", "7ps" or plain seconds; >= 0; rounded to nearest, halves up.
  */
 pod_status pod_parse_time(const char *text, const char *what, pod_time_ps *time_ps, pod_error *err);

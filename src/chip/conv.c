@@ -7,13 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const conv_op_names[] = {"forward", "input", "weights"};
-
-const char *pod_conv_op_name(pod_conv_op op)
-{
-    return conv_op_names[op];
-}
-
 pod_status pod_conv_shape_parse(const char *text, pod_conv_shape *shape, pod_error *err)
 {
     static const char form[] =

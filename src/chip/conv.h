@@ -75,9 +75,6 @@ typedef struct pod_conv_time {
     pod_time_ps fill_ps;
 } pod_conv_time;
 
-/** "forward", "input" or "weights", static. Not collective. */
-const char *pod_conv_op_name(pod_conv_op op);
-
 /** "64,56,56,64,64,3,3,1": N,H,W,Cin,Cout,KH,KW,stride, each >= 1. POD_E_USAGE. Not collective. */
 pod_status pod_conv_shape_parse(const char *text, pod_conv_shape *shape, pod_error *err);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chip/memory.h"
 
-#include <string.h>
-
 static const char *const kind_names[] = {
 #define NAME(id, name) name,
     POD_HBM_KIND_LIST(NAME)
@@ -31,25 +29,14 @@ pod_status pod_hbm_ledger_add(pod_hbm_ledger *ledger, pod_hbm_kind kind, int64_t
     }
     ledger->bytes[kind] += bytes;
     ledger->total_bytes = total;
-    if (total > ledger->peak_bytes) {
-        ledger->peak_bytes = total;
-        memcpy(ledger->peak_of, ledger->bytes, sizeof ledger->peak_of);
-    }
     return POD_OK;
-}
-
-void pod_hbm_ledger_remove(pod_hbm_ledger *ledger, pod_hbm_kind kind, int64_t bytes)
-{
-    POD_ASSERT(bytes >= 0 && bytes <= ledger->bytes[kind]);
-    ledger->bytes[kind] -= bytes;
-    ledger->total_bytes -= bytes;
 }
 
 static pod_hbm_kind largest_kind(const pod_hbm_ledger *ledger)
 {
     pod_hbm_kind largest = POD_HBM_WEIGHTS;
     for (int kind = 1; kind < POD_HBM_KINDS; kind++) {
-        if (ledger->peak_of[kind] > ledger->peak_of[largest]) {
+        if (ledger->bytes[kind] > ledger->bytes[largest]) {
             largest = (pod_hbm_kind)kind;
         }
     }
@@ -59,7 +46,7 @@ static pod_hbm_kind largest_kind(const pod_hbm_ledger *ledger)
 pod_status pod_hbm_ledger_check(const pod_hbm_ledger *ledger, const char *what, pod_error *err)
 {
     const double gib = 1024.0 * 1024.0 * 1024.0;
-    if (ledger->peak_bytes <= ledger->usable_bytes) {
+    if (ledger->total_bytes <= ledger->usable_bytes) {
         return POD_OK;
     }
     const pod_hbm_kind kind = largest_kind(ledger);
@@ -67,8 +54,8 @@ pod_status pod_hbm_ledger_check(const pod_hbm_ledger *ledger, const char *what, 
         err, POD_E_NOFIT,
         "%s needs %.2f GiB of HBM a chip, %.2f GiB more than the %.2f GiB a program may "
         "use; the most is %s, %.2f GiB",
-        what, (double)ledger->peak_bytes / gib,
-        (double)(ledger->peak_bytes - ledger->usable_bytes) / gib,
+        what, (double)ledger->total_bytes / gib,
+        (double)(ledger->total_bytes - ledger->usable_bytes) / gib,
         (double)ledger->usable_bytes / gib, pod_hbm_kind_name(kind),
-        (double)ledger->peak_of[kind] / gib);
+        (double)ledger->bytes[kind] / gib);
 }

@@ -35,10 +35,8 @@ typedef enum pod_hbm_kind { POD_HBM_KIND_LIST(POD_HBM_ENUM) POD_HBM_KINDS } pod_
 
 typedef struct pod_hbm_ledger {
     int64_t usable_bytes;
-    int64_t bytes[POD_HBM_KINDS];   /**< now */
-    int64_t total_bytes;            /**< now; the sum of bytes */
-    int64_t peak_bytes;             /**< the largest total so far */
-    int64_t peak_of[POD_HBM_KINDS]; /**< bytes per kind at that moment; they add up to peak_bytes */
+    int64_t bytes[POD_HBM_KINDS];
+    int64_t total_bytes; /**< the sum of bytes */
 } pod_hbm_ledger;
 
 /** Name of a kind, static. Not collective. */
@@ -53,10 +51,7 @@ void pod_hbm_ledger_init(pod_hbm_ledger *ledger, const pod_chip_spec *chip);
 pod_status pod_hbm_ledger_add(pod_hbm_ledger *ledger, pod_hbm_kind kind, int64_t bytes,
                               pod_error *err);
 
-/** A buffer goes; no more than came (POD_ASSERT). Not collective. */
-void pod_hbm_ledger_remove(pod_hbm_ledger *ledger, pod_hbm_kind kind, int64_t bytes);
-
-/** Whether the peak fits. Not collective.
+/** Whether the total fits. Not collective.
  *  @param what  names the program, e.g. "llama3.1-8b on v5e"
  *  @return POD_OK; POD_E_NOFIT saying by how much, and what takes most */
 pod_status pod_hbm_ledger_check(const pod_hbm_ledger *ledger, const char *what, pod_error *err);

@@ -15,7 +15,5 @@ enum { POD_CHIP_NAME_SIZE = 16, POD_CHIP_AXES = 3 };
 
 typedef enum pod_rates { POD_RATES_MEASURED, POD_RATES_BOOK, POD_RATES_VENDOR } pod_rates;
 
-/** Name to rates: measured, book, vendor. POD_E_USAGE otherwise. Not collective. */
-pod_status pod_rates_parse(const char *text, pod_rates *rates, pod_error *err);
 /** Name of rates, static. Not collective. */
 const char *pod_rates_name(pod_rates rates);

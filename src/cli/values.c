@@ -20,11 +20,6 @@ pod_status pod_cli_choice_parse(const char *text, const char *option, const char
     return text == NULL ? POD_OK : pod_fail_unknown(err, POD_E_USAGE, option, text, names, nnames);
 }
 
-pod_status pod_cli_count_parse(const char *text, const char *option, int64_t *count, pod_error *err)
-{
-    return pod_parse_i64(text, option, 0, INT64_MAX, count, err);
-}
-
 pod_status pod_cli_require(const char *value, const char *option, const char *example,
                            pod_error *err)
 {

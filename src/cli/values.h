@@ -10,9 +10,6 @@
 pod_status pod_cli_require(const char *value, const char *option, const char *example,
                            pod_error *err);
 
-/** A whole number, at least 0: POD_E_USAGE otherwise. */
-pod_status pod_cli_count_parse(const char *text, const char *option, int64_t *count,
-                               pod_error *err);
 /** One of a few words. @param text  NULL leaves *index alone */
 pod_status pod_cli_choice_parse(const char *text, const char *option, const char *const *names,
                                 int nnames, int *index, pod_error *err);

@@ -318,11 +318,6 @@ pod_trace_thread pod_trace_lane(pod_trace *trace, pod_trace_lanes *lanes, pod_ti
     return lanes->thread[lane];
 }
 
-int64_t pod_trace_event_count(const pod_trace *trace)
-{
-    return trace->nevents;
-}
-
 /* What to leave out: chips, while there are several, else work. */
 static pod_status too_many(const pod_trace *trace, pod_error *err)
 {

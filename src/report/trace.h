@@ -84,8 +84,6 @@ typedef struct pod_trace_lanes {
 pod_trace_thread pod_trace_lane(pod_trace *trace, pod_trace_lanes *lanes, pod_time_ps start_ps,
                                 pod_time_ps end_ps);
 
-int64_t pod_trace_event_count(const pod_trace *trace);
-
 /** The whole file, owned by the trace.
  *  @return POD_E_NOMEM; POD_E_INVALID for too many events or lanes, or names that are no UTF-8 */
 pod_status pod_trace_finish(pod_trace *trace, const char **text, size_t *size, pod_error *err);

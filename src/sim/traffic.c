@@ -7,7 +7,6 @@
 #include "base/rng.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define POD_TRAFFIC_NAME(id, name) [id] = name,
 static const char *const pattern_names[POD_TRAFFIC_COUNT] = {POD_TRAFFIC_LIST(POD_TRAFFIC_NAME)};
@@ -18,17 +17,6 @@ enum { STREAM_PERMUTATION = 2 };
 const char *pod_traffic_name(pod_traffic_pattern pattern)
 {
     return pattern_names[pattern];
-}
-
-pod_status pod_traffic_parse(const char *text, pod_traffic_pattern *pattern, pod_error *err)
-{
-    for (int i = 0; i < POD_TRAFFIC_COUNT; i++) {
-        if (strcmp(text, pattern_names[i]) == 0) {
-            *pattern = (pod_traffic_pattern)i;
-            return POD_OK;
-        }
-    }
-    return pod_fail_unknown(err, POD_E_USAGE, "pattern", text, pattern_names, POD_TRAFFIC_COUNT);
 }
 
 /* ---- who sends what to whom ---- */

@@ -39,8 +39,6 @@ typedef enum pod_traffic_pattern {
 
 /** Static. */
 const char *pod_traffic_name(pod_traffic_pattern pattern);
-/** POD_E_USAGE with the nearest name. */
-pod_status pod_traffic_parse(const char *text, pod_traffic_pattern *pattern, pod_error *err);
 
 /** Which minimal paths a message takes, in equal shares. */
 typedef enum pod_traffic_routing {

@@ -47,15 +47,6 @@ pod_status pod_step_mode_parse(const char *text, pod_step_mode *mode, pod_error 
     return st;
 }
 
-pod_status pod_optimizer_parse(const char *text, pod_optimizer *optimizer, pod_error *err)
-{
-    int index = 0;
-    const pod_status st =
-        name_find("optimizer", text, optimizer_names, POD_OPTIMIZERS, &index, err);
-    *optimizer = (pod_optimizer)index;
-    return st;
-}
-
 /* ---- building ---- */
 
 static pod_status experts_check(const pod_step_request *request, const pod_work_layout *layout,

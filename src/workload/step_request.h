@@ -32,7 +32,6 @@ const char *pod_step_mode_name(pod_step_mode mode);
 const char *pod_optimizer_name(pod_optimizer optimizer);
 /** @return POD_E_USAGE with the nearest name */
 pod_status pod_step_mode_parse(const char *text, pod_step_mode *mode, pod_error *err);
-pod_status pod_optimizer_parse(const char *text, pod_optimizer *optimizer, pod_error *err);
 
 /** Programs of all stages, checked. Not collective.
  *  @param[out] work  to be finished with pod_step_work_fini, also after an error

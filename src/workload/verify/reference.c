@@ -66,13 +66,6 @@ void pod_reference_free(pod_reference *reference)
     }
 }
 
-int64_t pod_reference_bytes(const pod_reference *reference)
-{
-    int64_t bytes = 0;
-    /* values, and at most bounds and the temporaries of a product in floats */
-    return pod_mul_i64(reference->work.data_bytes, 6, &bytes) ? bytes : INT64_MAX;
-}
-
 /* ---- the blob ---- */
 
 static size_t padded(size_t size)

@@ -37,8 +37,6 @@ void pod_reference_free(pod_reference *reference);
 
 /** Execute the step. Local. */
 pod_status pod_reference_compute(pod_reference *reference, pod_error *err);
-/** Bytes that it takes on the host at most, to decide beforehand. */
-int64_t pod_reference_bytes(const pod_reference *reference);
 
 /** The computed arrays as one block of memory: borrowed. */
 void pod_reference_blob(const pod_reference *reference, char **data, size_t *size);

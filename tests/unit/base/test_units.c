@@ -190,42 +190,6 @@ Test(units, errors_name_the_option_the_text_and_the_remedy)
     pod_error_clear(&err);
     (void)pod_parse_time("5min", "--t", &value, &err);
     cr_expect_str_eq(err.text, "--t: '5min' is not a time; write e.g. 1us, 1.5ms or 2s");
-    pod_error_clear(&err);
-    (void)pod_parse_bytes_per_s("90GB", "--set", &number, &err);
-    cr_expect_str_eq(err.text, "--set: '90GB' is not a rate; write e.g. 90GB/s, 45.5GiB/s or 9e10");
-}
-
-Test(units, reads_rates)
-{
-    static const struct {
-        const char *text;
-        double rate;
-    } cases[] = {
-        {"90GB/s",        90e9        },
-        {"9e10",          9e10        },
-        {"45.97GB/s",     45.97e9     },
-        {"1B/s",          1.0         },
-        {"2KiB/s",        2048        },
-        {"819 GB/s",      819e9       },
-        {"1e2MB/s",       1e8         },
-        {"0.5KB/s",       500         },
-        {"2765000000000", 2.765e12    },
-        {"1.5GiB/s",      1610612736.0}
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        double rate = 0.0;
-        cr_expect_eq(pod_parse_bytes_per_s(cases[i].text, "--rate", &rate, NULL), POD_OK, "%s",
-                     cases[i].text);
-        cr_expect_eq(rate, cases[i].rate, "%s gave %.17g", cases[i].text, rate);
-    }
-    double rate = 7.0;
-    cr_expect_eq(pod_parse_bytes_per_s("0GB/s", "--rate", &rate, NULL), POD_E_USAGE);
-    cr_expect_eq(pod_parse_bytes_per_s("1e999", "--rate", &rate, NULL), POD_E_USAGE);
-    cr_expect_eq(pod_parse_bytes_per_s("1e999999999999GB/s", "--rate", &rate, NULL), POD_E_USAGE);
-    cr_expect_eq(pod_parse_bytes_per_s("-1GB/s", "--rate", &rate, NULL), POD_E_USAGE);
-    cr_expect_eq(pod_parse_bytes_per_s("90Gb/s", "--rate", &rate, NULL), POD_E_USAGE);
-    cr_expect_eq(pod_parse_bytes_per_s("1/s", "--rate", &rate, NULL), POD_E_USAGE);
-    cr_expect_eq(rate, 7.0);
 }
 
 Test(units, reads_times)

@@ -240,16 +240,6 @@ Test(chip, a_setting_that_is_none_is_refused)
         strstr(refused(POD_RATES_BOOK, "server_dims=2x2"), "only columns of numbers"));
 }
 
-Test(chip, rates_have_names)
-{
-    pod_rates rates = POD_RATES_MEASURED;
-    cr_expect_eq(pod_rates_parse("vendor", &rates, NULL), POD_OK);
-    cr_expect_eq(rates, POD_RATES_VENDOR);
-    pod_error err = {.status = POD_OK};
-    cr_expect_eq(pod_rates_parse("boook", &rates, &err), POD_E_USAGE);
-    cr_expect_not_null(strstr(err.text, "'book'"), "%s", err.text);
-}
-
 /* The table with the field (row, column name) replaced by `text`; freed by the caller. */
 static pod_table *with_field(int at_row, const char *column, const char *text)
 {

@@ -13,24 +13,6 @@ static pod_hbm_ledger ledger_of(int64_t usable_bytes)
     return ledger;
 }
 
-Test(memory, keeps_the_peak_and_what_made_it)
-{
-    pod_hbm_ledger ledger = ledger_of(100);
-    cr_assert_eq(pod_hbm_ledger_add(&ledger, POD_HBM_WEIGHTS, 40, NULL), POD_OK);
-    cr_assert_eq(pod_hbm_ledger_add(&ledger, POD_HBM_ACTIVATIONS, 30, NULL), POD_OK);
-    pod_hbm_ledger_remove(&ledger, POD_HBM_ACTIVATIONS, 30);
-    cr_assert_eq(pod_hbm_ledger_add(&ledger, POD_HBM_GRADIENTS, 25, NULL), POD_OK);
-    cr_expect_eq(ledger.total_bytes, 65);
-    cr_expect_eq(ledger.peak_bytes, 70);
-    int64_t sum = 0;
-    for (int kind = 0; kind < POD_HBM_KINDS; kind++) {
-        sum += ledger.peak_of[kind];
-    }
-    cr_expect_eq(sum, ledger.peak_bytes);
-    cr_expect_eq(ledger.peak_of[POD_HBM_ACTIVATIONS], 30);
-    cr_expect_eq(ledger.peak_of[POD_HBM_GRADIENTS], 0);
-}
-
 Test(memory, fits_to_the_last_byte)
 {
     pod_hbm_ledger ledger = ledger_of(100);

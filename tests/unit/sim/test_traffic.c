@@ -3,8 +3,6 @@
 #include "../net/pod_fixture.h"
 #include "sim/traffic_packets.h"
 
-#include <string.h>
-
 static int paths_of(const pod *p, pod_traffic_routing routing, int32_t dst)
 {
     const pod_traffic traffic = {.slice = &p->slice, .routing = routing};
@@ -111,20 +109,6 @@ Test(sim_traffic, a_permutation_reaches_each_chip_once)
         reached[dst] = true;
     }
     pod_traffic_fini(&traffic);
-}
-
-Test(sim_traffic, patterns_have_names)
-{
-    pod_error err = {0};
-    for (int i = 0; i < POD_TRAFFIC_COUNT; i++) {
-        pod_traffic_pattern pattern = POD_TRAFFIC_COUNT;
-        cr_assert_eq(pod_traffic_parse(pod_traffic_name((pod_traffic_pattern)i), &pattern, &err),
-                     POD_OK);
-        cr_expect_eq((int)pattern, i);
-    }
-    pod_traffic_pattern pattern = POD_TRAFFIC_COUNT;
-    cr_expect_eq(pod_traffic_parse("pairs", &pattern, &err), POD_E_USAGE);
-    cr_expect(strstr(err.text, "pair") != NULL, "%s", err.text);
 }
 
 /* ---- over fluid links ---- */
