@@ -134,8 +134,8 @@ typedef struct block {
 static bool sees(const pod_kernel_attention *a, int64_t query, int64_t key)
 {
     const float distance = a->query_position[query] - a->key_position[key];
-    if (a->all) {
-        return true;
+    if (a->all) { /* those after it, and of those before it its window */
+        return a->window == 0 || distance < (float)a->window;
     }
     const float reach =
         a->chunked ? fmodf(a->query_position[query], (float)a->window) + 1 : (float)a->window;

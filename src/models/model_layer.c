@@ -101,6 +101,16 @@ static void delta_rule(const pod_model *model, pod_layer *layer)
             VALUE);
 }
 
+int64_t pod_model_kv_source(const pod_model *model, int64_t index)
+{
+    const int64_t own = model->layers - model->kv_shared_layers;
+    int64_t source = index < own || model->kv_lora > 0 ? index : own - 1;
+    while (source >= 0 && layer_is_global(model, source) != layer_is_global(model, index)) {
+        source--;
+    }
+    return source;
+}
+
 static void projections(const pod_model *model, int64_t index, pod_layer *layer)
 {
     if (layer_has_delta_rule(model, index)) {

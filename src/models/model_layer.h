@@ -111,6 +111,10 @@ typedef struct pod_layer {
 /** Layer number `index` of a transformer. */
 pod_layer pod_model_layer(const pod_model *model, int64_t index);
 
+/** The layer whose keys and values a layer reads: itself, or of the last layers that share them the last one before
+ *  these that sees as far; -1: there is none. */
+int64_t pod_model_kv_source(const pod_model *model, int64_t index);
+
 /** The first matmul of a role, or NULL. */
 const pod_layer_matmul *pod_layer_find(const pod_layer *layer, pod_layer_role role);
 /** Sizes of a matmul on one of `tensor` chips; units are rounded up. */

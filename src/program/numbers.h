@@ -28,7 +28,7 @@
  *                   a or x has dim columns in all, all heads have these
  *      attend       x = softmax(a · bᵀ / sqrt(dim), masked) · c: a query at position d sees keys at positions e <= d
  *                   (and e > d - window, if there is one; chunked: e in the same window, of consecutive ones, as d;
- *                   all: no mask); blocks of queries, so that no array has all scores
+ *                   all: keys after it, too); blocks of queries, so that no array has all scores
  *      attend_back  x, y, z = derivatives by a, b, c, from f, that by the result
  *      attend_part  the same of some of the keys: x = the sum of exp(score - largest) · value, y = of each head the
  *                   largest and the sum of exp(score - largest); positions are those of one sequence

@@ -657,6 +657,10 @@ static pod_status tf_alloc(pod_tf *tf, pod_error *err)
             tf->saved[i].store[what] = NONE;
             tf->saved[i].load[what] = NONE;
         }
+        tf->saved[i].kv = NONE;
+        tf->saved[i].dkv = NONE;
+        tf->saved[i].shared[0] = NONE;
+        tf->saved[i].shared[1] = NONE;
     }
     return POD_OK;
 }

@@ -30,6 +30,8 @@ typedef struct head_layout {
     int64_t heads;
     int64_t kv_heads;
     int64_t keys; /**< first column */
+    int64_t
+        own; /**< columns with norms and rotation of this layer: queries, and keys unless another's */
     int64_t values;
     int64_t gates;
     int64_t width;
@@ -41,11 +43,17 @@ static int64_t heads_of_keys(const pod_tf *tf, const pod_layer *layer)
     return (heads_are_latent(tf) ? layer->heads : layer->kv_heads) / tf->tensor;
 }
 
+bool pod_tf_shares_keys(const pod_tf *tf)
+{
+    return pod_model_kv_source(tf->model, tf->layer) != tf->layer;
+}
+
 static head_layout head_layout_of(const pod_tf *tf, const pod_layer *layer)
 {
     head_layout p = {.heads = layer->heads / tf->tensor, .kv_heads = heads_of_keys(tf, layer)};
     p.keys = p.heads * layer->qk_dim;
     p.values = p.keys + p.kv_heads * layer->qk_dim;
+    p.own = pod_tf_shares_keys(tf) ? p.keys : p.values;
     p.gates = p.values + p.kv_heads * layer->v_dim;
     p.width = p.gates + (tf->model->gated > 0 ? p.heads * layer->v_dim : 0);
     return p;
@@ -111,9 +119,11 @@ static int own_runs(const pod_tf *tf, const pod_layer *layer, head_run runs[RUNS
     const bool shared = projection_named(layer, "value") == NULL;
     int count = 0;
     runs[count++] = (head_run){POD_TF_QUERIES, "query", 0, p.heads, q, gated ? q + v : q, 0, q, 0};
-    runs[count++] = (head_run){POD_TF_KEYS, "key", p.keys, p.kv_heads, q, q, 0, q, 0};
-    runs[count++] =
-        (head_run){POD_TF_VALUES, shared ? "key" : "value", p.values, p.kv_heads, v, v, 0, v, 0};
+    if (!pod_tf_shares_keys(tf)) {
+        runs[count++] = (head_run){POD_TF_KEYS, "key", p.keys, p.kv_heads, q, q, 0, q, 0};
+        runs[count++] = (head_run){
+            POD_TF_VALUES, shared ? "key" : "value", p.values, p.kv_heads, v, v, 0, v, 0};
+    }
     if (gated) {
         runs[count++] = (head_run){POD_TF_GATES, "query", p.gates, p.heads, v, q + v, q, v, 0};
     }
@@ -205,12 +215,12 @@ static int32_t heads_norm(pod_tf *tf, const pod_layer *layer, int32_t number, in
     const int64_t width = tf->program->buffers[number].columns;
     const int32_t after = number_like(tf, number, width);
     pod_number norm = pod_tf_number_norm_of(tf, back);
-    norm.in[0] = heads_columns(tf, back ? raw : number, 0, p.values);
-    norm.in[1] = back ? heads_columns(tf, number, 0, p.values) : norm.in[1];
-    norm.out[0] = heads_columns(tf, after, 0, p.values);
+    norm.in[0] = heads_columns(tf, back ? raw : number, 0, p.own);
+    norm.in[1] = back ? heads_columns(tf, number, 0, p.own) : norm.in[1];
+    norm.out[0] = heads_columns(tf, after, 0, p.own);
     norm.dim = layer->qk_dim;
     pod_tf_number_compute(tf, &norm);
-    pod_tf_number_columns(tf, number, after, p.values, width - p.values);
+    pod_tf_number_columns(tf, number, after, p.own, width - p.own);
     return after;
 }
 
@@ -240,11 +250,76 @@ static int32_t heads_rotated(pod_tf *tf, const pod_layer *layer, int32_t number,
     const head_layout p = head_layout_of(tf, layer);
     const int64_t width = tf->program->buffers[number].columns;
     const int32_t after = number_like(tf, number, width);
-    pod_tf_number_turn(tf, layer, heads_columns(tf, number, 0, p.values),
-                       heads_columns(tf, after, 0, p.values), back);
-    pod_tf_number_columns(tf, number, after, p.values, width - p.values);
+    pod_tf_number_turn(tf, layer, heads_columns(tf, number, 0, p.own),
+                       heads_columns(tf, after, 0, p.own), back);
+    pod_tf_number_columns(tf, number, after, p.own, width - p.own);
     return after;
 }
+
+/* ---- keys and values of another layer ---- */
+
+static pod_tf_saved *kv_source(const pod_tf *tf)
+{
+    return pod_tf_saved_of(tf, (int32_t)pod_model_kv_source(tf->model, tf->layer));
+}
+
+/** Keys and values among packed numbers. */
+static pod_number_view kv_columns(const pod_tf *tf, const pod_layer *layer, int32_t number)
+{
+    const head_layout p = head_layout_of(tf, layer);
+    return heads_columns(tf, number, p.keys, p.gates - p.keys);
+}
+
+/** x = a, or a + b. */
+static void kv_compute(pod_tf *tf, pod_number_view a, pod_number_view b, pod_number_view x)
+{
+    pod_number number =
+        pod_tf_number_begin(b.buffer != NO_NUMBER ? POD_NUMBER_ADD : POD_NUMBER_COPY);
+    number.in[0] = a;
+    number.in[1] = b;
+    number.out[0] = x;
+    pod_tf_number_compute(tf, &number);
+}
+
+void pod_tf_heads_share(pod_tf *tf, const pod_layer *layer, int32_t qkv)
+{
+    const pod_number_view none = {.buffer = NO_NUMBER};
+    if (!pod_tf_numbers(tf)) {
+        return;
+    }
+    if (!pod_tf_shares_keys(tf)) {
+        pod_tf_saved_of(tf, tf->layer)->kv = pod_tf_number(tf, qkv);
+        return;
+    }
+    kv_compute(tf, kv_columns(tf, layer, kv_source(tf)->kv), none,
+               kv_columns(tf, layer, pod_tf_number(tf, qkv)));
+}
+
+void pod_tf_heads_share_back(pod_tf *tf, const pod_layer *layer, int32_t dqkv)
+{
+    const head_layout p = head_layout_of(tf, layer);
+    pod_tf_saved *source = kv_source(tf);
+    const pod_number_view none = {.buffer = NO_NUMBER};
+    const int32_t all = pod_tf_number(tf, dqkv);
+    if (!pod_tf_numbers(tf)) {
+        return;
+    }
+    const pod_number_view before =
+        source->dkv != NO_NUMBER ? pod_tf_number_whole(tf, source->dkv) : none;
+    if (pod_tf_shares_keys(tf)) {
+        source->dkv = number_like(tf, all, p.gates - p.keys);
+        kv_compute(tf, kv_columns(tf, layer, all), before, pod_tf_number_whole(tf, source->dkv));
+        return;
+    }
+    const int64_t width = tf->program->buffers[all].columns;
+    const int32_t sum = number_like(tf, all, width);
+    pod_tf_number_columns(tf, all, sum, 0, p.keys);
+    pod_tf_number_columns(tf, all, sum, p.gates, width - p.gates);
+    kv_compute(tf, kv_columns(tf, layer, all), before, kv_columns(tf, layer, sum));
+    pod_tf_number_set(tf, dqkv, sum);
+}
+
+/* ---- norms and rotation together ---- */
 
 void pod_tf_heads_rotate(pod_tf *tf, const pod_layer *layer, int32_t qkv)
 {

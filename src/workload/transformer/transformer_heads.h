@@ -44,6 +44,12 @@ void pod_tf_heads_unpack(pod_tf *tf, const pod_layer *layer, const int32_t heads
 void pod_tf_heads_rotate(pod_tf *tf, const pod_layer *layer, int32_t qkv);
 /** The way back. @param raw  numbers as projections left them */
 void pod_tf_heads_rotate_back(pod_tf *tf, const pod_layer *layer, int32_t dqkv, int32_t raw);
+/** Whether the layer under way has the keys and values of another one. */
+bool pod_tf_shares_keys(const pod_tf *tf);
+/** After rotation: keys and values of that layer come to those packed of this one. */
+void pod_tf_heads_share(pod_tf *tf, const pod_layer *layer, int32_t qkv);
+/** Derivatives of keys and values are added to those of the layers that share them, or these to the own ones. */
+void pod_tf_heads_share_back(pod_tf *tf, const pod_layer *layer, int32_t dqkv);
 /** Whether queries and keys have norms. */
 bool pod_tf_heads_have_norms(const pod_tf *tf);
 /** Views of packed queries, keys and values; of the gates, no buffer if there are none. */

@@ -18,7 +18,7 @@ static void lack_note(const char **lack, bool asked, const char *feature)
 static void model_lacks(const pod_model *m, const char **lack)
 {
     lack_note(lack, m->index_top_k > 0, "an indexer");
-    lack_note(lack, m->encoder > 0 && m->window > 0, "an encoder with windows");
+    lack_note(lack, m->encoder > 0 && m->window > 0 && m->chunked > 0, "an encoder with chunks");
     lack_note(lack, m->expert_d_model > 0, "narrow experts");
     lack_note(lack, m->gated > 0 && m->kv_lora > 0, "gated latent attention");
     lack_note(lack, m->delta_v_heads > 0, "a gated delta rule");
@@ -28,13 +28,22 @@ static void model_lacks(const pod_model *m, const char **lack)
     lack_note(lack, m->image > 0, "a model that reads pictures");
     lack_note(lack, m->biases > 0 && (m->experts > 0 || m->kv_lora > 0),
               "a model with biases of experts or of latents");
-    lack_note(lack, m->kv_shared_layers > 0, "a model whose layers share keys and values");
+    bool none = false;
+    for (int64_t l = 0; l < m->layers; l++) {
+        none = none || pod_model_kv_source(m, l) < 0;
+    }
+    lack_note(lack, none, "layers that share keys and values with none before them");
 }
 
 static void layout_lacks(const pod_step_request *r, const pod_work_layout *layout,
                          const char **lack)
 {
     lack_note(lack, r->model->tied > 0 && layout->stages > 1, "a tied head over pipeline");
+    const bool shares = r->model->kv_shared_layers > 0;
+    lack_note(lack, shares && layout->stages > 1,
+              "layers that share keys and values over pipeline");
+    lack_note(lack, shares && layout->size[POD_MESH_SEQUENCE] > 1,
+              "layers that share keys and values over sequence");
     lack_note(lack, r->mode == POD_STEP_TRAIN && r->optimizer == POD_OPTIMIZER_MUON,
               "--optimizer muon");
     lack_note(lack, r->settings.narrow_gathers && r->dtype != POD_DTYPE_BF16,

@@ -38,6 +38,51 @@ static void norm_forward(pod_tf *tf, const char *name, int32_t x, int32_t more, 
     pod_tf_number_norm(tf, x, more, xn);
 }
 
+/** Whether layers of this stage share the keys and values of one of its layers. */
+static bool shares_here(const pod_tf *tf, int64_t source)
+{
+    return tf->model->kv_shared_layers > 0 && tf->stage.build.st == POD_OK && !tf->stage.circular
+           && source >= pod_stage_first_layer(&tf->stage);
+}
+
+/** A buffer of keys and values that later layers read, or of derivatives by them, from the first layer that has it on;
+ *  NONE: of no other layer. @param which  of pod_tf_saved.shared */
+static int32_t shared_buffer(pod_tf *tf, const pod_layer *layer, int which)
+{
+    const int64_t source = pod_model_kv_source(tf->model, tf->layer);
+    if (!shares_here(tf, source)) {
+        return NONE;
+    }
+    int32_t *shared = &pod_tf_saved_of(tf, (int32_t)source)->shared[which];
+    if (*shared == NONE && (which == 0 || source != tf->layer)) {
+        *shared = pod_tf_activation(tf, "kv",
+                                    layer->kv_heads / tf->tensor * (layer->qk_dim + layer->v_dim));
+    }
+    return *shared;
+}
+
+/** Derivatives by keys and values that several layers read: each adds its own. */
+static void shared_back(pod_tf *tf, const pod_layer *layer, int32_t dqkv)
+{
+    enum { PASSES = 3 };
+    const int64_t source = pod_model_kv_source(tf->model, tf->layer);
+    if (!shares_here(tf, source)) {
+        return;
+    }
+    const bool first = pod_tf_saved_of(tf, (int32_t)source)->shared[1] == NONE;
+    const int32_t sum = shared_buffer(tf, layer, 1);
+    if (sum == NONE) {
+        return; /* nobody shares them */
+    }
+    const int64_t elements =
+        tf->tokens * (layer->kv_heads / tf->tensor) * (layer->qk_dim + layer->v_dim);
+    if (!first) {
+        pod_tf_vector(tf, "bwd.add.kv", (double)elements, PASSES * elements * BYTES,
+                      TOUCH(dqkv, sum, NONE, NONE));
+    }
+    pod_tf_heads_share_back(tf, layer, dqkv);
+}
+
 /** What rotation reads and writes. */
 typedef struct rotated {
     int32_t qkv;
@@ -52,6 +97,9 @@ static void rotate_numbers(pod_tf *tf, const pod_layer *layer, const rotated *of
         pod_tf_heads_rotate_back(tf, layer, of->qkv, of->raw);
     } else {
         pod_tf_heads_rotate(tf, layer, of->qkv);
+        if (tf->model->kv_shared_layers > 0) {
+            pod_tf_heads_share(tf, layer, of->qkv);
+        }
     }
 }
 
@@ -60,7 +108,7 @@ static void rotate(pod_tf *tf, const char *name, const pod_layer *layer, rotated
     const int64_t elements = tf->tokens * pod_tf_qkv_width(tf, layer);
     const int64_t passes = tf->model->qk_norms > 0 ? 4 : 2;
     pod_tf_vector(tf, name, (double)elements, passes * elements * BYTES,
-                  TOUCH(of.qkv, of.more, NONE, NONE));
+                  TOUCH(of.qkv, of.more, shared_buffer(tf, layer, of.back ? 1 : 0), NONE));
     if (!of.back || !pod_tf_context_collect(tf, layer, of.qkv, of.raw)) {
         rotate_numbers(tf, layer, &of);
     }
@@ -660,6 +708,7 @@ static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const laye
         attention_put_off(tf, layer, s, &g, weights, dxn);
     }
     pod_tf_attend_backward(tf, layer, s->qkv, s->raw_qkv, &s->attended, dcontext, g.dqkv);
+    shared_back(tf, layer, g.dqkv);
     rotate(tf, "bwd.rotate", layer,
            (rotated){.qkv = g.dqkv, .more = s->qkv, .raw = s->raw_qkv, .back = true});
     projections_backward(tf, layer, s, &g, weights, dxn);

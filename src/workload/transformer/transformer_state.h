@@ -109,6 +109,9 @@ typedef struct pod_tf_saved {
     int32_t rotated;              /**< and queries and keys after rotation */
     int32_t plain;                /**< what attention gives before its gates */
     int32_t sums; /**< of attention in a ring: largest score and sum of exponents of each head */
+    int32_t kv;   /**< of a layer whose keys and values others read: packed, rotated, */
+    int32_t dkv;  /**< and derivatives by them, as far as others have made them; */
+    int32_t shared[2]; /**< buffers of both; POD_OP_NONE: there are none yet */
     pod_tf_routes rows;
     int32_t raw[2]; /**< what the output projection and the MLP give, where a norm follows */
 } pod_tf_saved;

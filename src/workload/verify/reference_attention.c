@@ -227,6 +227,13 @@ static void own_heads(pod_reference_step *step, pod_reference_state *s)
         copy_columns(&queries, &both, &raw);
     }
     s->qkv.q = head_normed(step, layer, &raw);
+    if (s->source != NULL) {
+        s->qkv.k = s->source->qkv.k;
+        s->qkv.v = s->source->qkv.v;
+        return;
+    }
+    s->dk = make_rows(step, layer->kv_heads * layer->qk_dim);
+    s->dv = make_rows(step, layer->kv_heads * layer->v_dim);
     s->key_raw = project_new(step, s, "key", &s->xn);
     s->qkv.k = head_normed(step, layer, &s->key_raw);
     s->qkv.v = pod_reference_weight_of(step, s, "value") != NULL
@@ -262,8 +269,10 @@ void pod_reference_attention(pod_reference_step *step, pod_reference_state *s)
         own_heads(step, s);
     }
     rotate_heads(step, layer, &s->qkv.q, false);
-    rotate_heads(step, layer, &s->qkv.k, false);
-    heads_round(step, s);
+    if (s->source == NULL) {
+        rotate_heads(step, layer, &s->qkv.k, false);
+        heads_round(step, s);
+    }
     s->context = make_rows(step, layer->heads * layer->v_dim);
     pod_inexact_attend(&step->ix, &attention, &s->qkv, &s->context);
     s->gated = s->context;
@@ -363,6 +372,13 @@ static pod_inexact head_norm_back(pod_reference_step *step, const pod_layer *lay
     return step->args->model->qk_norms > 0 ? norm_heads_back(step, raw, layer->qk_dim, dx, 1) : *dx;
 }
 
+/** The weight that makes a layer's values: its keys', if these are its values, too. */
+static pod_reference_weight *values_of(const pod_reference_step *step, const pod_reference_state *s)
+{
+    pod_reference_weight *value = pod_reference_weight_of(step, s, "value");
+    return value != NULL ? value : pod_reference_weight_of(step, s, "key");
+}
+
 /** All keys of a query get a part of its derivative by the result, P of it, and these add up to 1: rows of dv have
  *  errors in common, which a bias adds up whole. */
 static void values_bias_back(pod_reference_step *step, pod_reference_weight *weight,
@@ -397,17 +413,44 @@ static void own_heads_back(pod_reference_step *step, pod_reference_state *s,
         copy_columns_back(&gates, &both, dgate);
         dq = both;
     }
-    pod_inexact dk = head_norm_back(step, layer, &s->key_raw, &d->k);
     project_input_back(step, s, "query", &s->xn, &dq, dxn);
+    if (s->source != NULL) {
+        return;
+    }
+    pod_inexact dk = head_norm_back(step, layer, &s->key_raw, &d->k);
     pod_reference_weight *value = pod_reference_weight_of(step, s, "value");
-    values_bias_back(step, value != NULL ? value : pod_reference_weight_of(step, s, "key"), layer,
-                     dcontext);
+    values_bias_back(step, values_of(step, s), layer, dcontext);
     if (value != NULL) {
         project_input_back(step, s, "value", &s->xn, &d->v, dxn);
     } else {
         pod_inexact_add(&step->ix, "bwd.shared.kv", &dk, &d->v, &dk);
     }
     project_input_back(step, s, "key", &s->xn, &dk, dxn);
+}
+
+/** Layers that share keys and values add up their derivatives; the layer that makes them adds its own. */
+static void shared_back(pod_reference_step *step, pod_reference_state *s, const pod_inexact_qkv *d,
+                        const pod_inexact *dcontext)
+{
+    pod_reference_state *to = s->source;
+    if (to == NULL && s->shared) {
+        pod_inexact_add(&step->ix, "bwd.shared.k", &d->k, &s->dk, &d->k);
+        pod_inexact_add(&step->ix, "bwd.shared.v", &d->v, &s->dv, &d->v);
+    }
+    if (to == NULL) {
+        return;
+    }
+    if (to->shared) {
+        pod_inexact_add(&step->ix, "bwd.shared.k", &d->k, &to->dk, &to->dk);
+        pod_inexact_add(&step->ix, "bwd.shared.v", &d->v, &to->dv, &to->dv);
+    } else {
+        const columns k = {.heads = 1, .width = d->k.columns};
+        const columns v = {.heads = 1, .width = d->v.columns};
+        copy_columns(&k, &d->k, &to->dk);
+        copy_columns(&v, &d->v, &to->dv);
+        to->shared = true;
+    }
+    values_bias_back(step, values_of(step, to), &s->layer, dcontext);
 }
 
 void pod_reference_attention_back(pod_reference_step *step, pod_reference_state *s,
@@ -431,6 +474,7 @@ void pod_reference_attention_back(pod_reference_step *step, pod_reference_state 
         pod_inexact_gate_backward(&step->ix, &s->context, &dgate, &dcontext);
     }
     pod_inexact_attend_backward(&step->ix, &attention, &s->qkv, &s->context, &dcontext, &d);
+    shared_back(step, s, &d, &dcontext);
     rotate_heads(step, layer, &d.q, true);
     rotate_heads(step, layer, &d.k, true);
     if (is_latent(step)) {

@@ -37,6 +37,8 @@ pod_inexact pod_reference_layer(pod_reference_step *step, pod_reference_state *s
     const bool parallel = step->args->model->parallel > 0;
     *state = (pod_reference_state){
         .number = number, .layer = pod_model_layer(step->args->model, number), .x = *x};
+    const int64_t source = pod_model_kv_source(step->args->model, number);
+    state->source = source != number ? state - number + source : NULL;
     state->xn = norm_new(step, "fwd.norm", x);
     pod_reference_attention(step, state);
     const pod_inexact out =
@@ -123,6 +125,7 @@ static int64_t layer_width(const pod_reference_step *step, const pod_layer *laye
     enum { ROWS = 8, HEADS = 8, PROJECTIONS = 3, CHOICES = 4 };
     const int64_t d = step->args->model->d_model;
     int64_t width = ROWS * d + HEADS * layer->heads * (layer->qk_dim + layer->v_dim) + layer->d_ff
+                    + layer->kv_heads * (layer->qk_dim + layer->v_dim)
                     + layer->top_k * (layer->moe_d_ff + d + CHOICES) + layer->experts;
     for (int i = 0; i < layer->nmatmuls; i++) {
         const pod_layer_matmul *m = &layer->matmul[i];

@@ -46,6 +46,11 @@ typedef struct pod_reference_rows {
 /** What a layer keeps for its way back. */
 typedef struct pod_reference_state {
     int64_t number;
+    struct pod_reference_state *source; /**< whose keys and values it reads; NULL: its own */
+    pod_inexact
+        dk; /**< of layers that share them: derivatives by keys and values, the sum so far */
+    pod_inexact dv;
+    bool shared; /**< there are any */
     pod_layer layer;
     pod_inexact x;
     pod_inexact xn;

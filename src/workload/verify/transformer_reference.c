@@ -44,13 +44,12 @@ static pod_status support_check(const pod_transformer_reference_args *args, pod_
         bool there;
         const char *what;
     } parts[] = {
-        {model->delta_v_heads > 0,                "a gated delta rule"        },
-        {model->index_top_k > 0,                  "an indexer"                },
-        {model->expert_d_model > 0,               "narrow experts"            },
-        {model->layer_embedding > 0,              "embeddings of layers"      },
-        {model->kv_shared_layers > 0,             "keys shared between layers"},
-        {model->biases > 0 && model->experts > 0, "biases of experts"         },
-        {model->biases > 0 && model->kv_lora > 0, "biases of latents"         },
+        {model->delta_v_heads > 0,                "a gated delta rule"  },
+        {model->index_top_k > 0,                  "an indexer"          },
+        {model->expert_d_model > 0,               "narrow experts"      },
+        {model->layer_embedding > 0,              "embeddings of layers"},
+        {model->biases > 0 && model->experts > 0, "biases of experts"   },
+        {model->biases > 0 && model->kv_lora > 0, "biases of latents"   },
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (parts[i].there) {

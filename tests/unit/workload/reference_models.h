@@ -22,7 +22,14 @@ static const char *const small_models[] = {
     SMALL3 ",kv_lora=16,rope_dim=4,q_lora=16,v_head_dim=12",
     SMALL3 ",kv_lora=16,rope_dim=4,experts=4,top_k=1,moe_d_ff=16",
     SMALL "mlp_matrices=2,positions=16,encoder=1",
+    SMALL3 ",encoder=1,window=3,global_every=2",
     SMALL3 ",biases=1",
+    "transformer:layers=4,d_model=32,d_ff=64,heads=4,kv_heads=2,head_dim=8,vocab=48,mlp_matrices=3,"
+    "kv_shared_layers=2,"
+    "window=3,global_every=2,qk_norms=1",
+    "transformer:layers=4,d_model=32,d_ff=64,heads=4,kv_heads=2,head_dim=8,vocab=48,mlp_matrices=3,"
+    "kv_shared_layers=3,"
+    "gated=1,biases=1",
     SMALL "mlp_matrices=2,positions=16,encoder=1,tied=1,biases=1,head_dense=1,masked=4",
     SMALL3 ",window=3,global_every=2,shared_kv=1,biases=1,head_dense=1",
 };
