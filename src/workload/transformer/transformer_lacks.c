@@ -23,8 +23,8 @@ static void model_lacks(const pod_model *m, const char **lack)
     lack_note(lack, m->gated > 0 && m->kv_lora > 0, "gated latent attention");
     lack_note(lack, m->delta_v_heads > 0, "a gated delta rule");
     lack_note(lack, m->layer_embedding > 0, "a further embedding of each layer");
-    lack_note(lack, m->parallel > 0 && (m->experts > 0 || m->post_norms > 0),
-              "attention beside experts or before norms of its own");
+    lack_note(lack, m->parallel > 0 && m->post_norms > 0,
+              "attention beside an MLP with norms after");
     lack_note(lack, m->image > 0, "a model that reads pictures");
     lack_note(lack, m->biases > 0 && (m->experts > 0 || m->kv_lora > 0),
               "a model with biases of experts or of latents");

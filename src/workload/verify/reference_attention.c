@@ -373,7 +373,8 @@ static pod_inexact head_norm_back(pod_reference_step *step, const pod_layer *lay
 }
 
 /** The weight that makes a layer's values: its keys', if these are its values, too. */
-static pod_reference_weight *values_of(const pod_reference_step *step, const pod_reference_state *s)
+static pod_reference_weight *values_weight(const pod_reference_step *step,
+                                           const pod_reference_state *s)
 {
     pod_reference_weight *value = pod_reference_weight_of(step, s, "value");
     return value != NULL ? value : pod_reference_weight_of(step, s, "key");
@@ -419,7 +420,7 @@ static void own_heads_back(pod_reference_step *step, pod_reference_state *s,
     }
     pod_inexact dk = head_norm_back(step, layer, &s->key_raw, &d->k);
     pod_reference_weight *value = pod_reference_weight_of(step, s, "value");
-    values_bias_back(step, values_of(step, s), layer, dcontext);
+    values_bias_back(step, values_weight(step, s), layer, dcontext);
     if (value != NULL) {
         project_input_back(step, s, "value", &s->xn, &d->v, dxn);
     } else {
@@ -429,8 +430,8 @@ static void own_heads_back(pod_reference_step *step, pod_reference_state *s,
 }
 
 /** Layers that share keys and values add up their derivatives; the layer that makes them adds its own. */
-static void shared_back(pod_reference_step *step, pod_reference_state *s, const pod_inexact_qkv *d,
-                        const pod_inexact *dcontext)
+static void keys_shared_back(pod_reference_step *step, pod_reference_state *s,
+                             const pod_inexact_qkv *d, const pod_inexact *dcontext)
 {
     pod_reference_state *to = s->source;
     if (to == NULL && s->shared) {
@@ -450,7 +451,7 @@ static void shared_back(pod_reference_step *step, pod_reference_state *s, const 
         copy_columns(&v, &d->v, &to->dv);
         to->shared = true;
     }
-    values_bias_back(step, values_of(step, to), &s->layer, dcontext);
+    values_bias_back(step, values_weight(step, to), &s->layer, dcontext);
 }
 
 void pod_reference_attention_back(pod_reference_step *step, pod_reference_state *s,
@@ -474,7 +475,7 @@ void pod_reference_attention_back(pod_reference_step *step, pod_reference_state 
         pod_inexact_gate_backward(&step->ix, &s->context, &dgate, &dcontext);
     }
     pod_inexact_attend_backward(&step->ix, &attention, &s->qkv, &s->context, &dcontext, &d);
-    shared_back(step, s, &d, &dcontext);
+    keys_shared_back(step, s, &d, &dcontext);
     rotate_heads(step, layer, &d.q, true);
     rotate_heads(step, layer, &d.k, true);
     if (is_latent(step)) {
