@@ -66,6 +66,31 @@ void pod_kernel_norm(const pod_kernel_rows *rows, const float *x, float *out)
     }
 }
 
+void pod_kernel_norm_sums(const pod_kernel_rows *rows, const float *x, float *sums)
+{
+    for (int64_t r = 0; r < rows->rows; r++) {
+        const float *row = x + r * rows->columns;
+        if (rows->centred) {
+            *sums++ = mean_of(row, rows->columns) * (float)rows->columns;
+        }
+        *sums++ = dot(row, row, rows->columns);
+    }
+}
+
+void pod_kernel_norm_by(const pod_kernel_rows *rows, int64_t parts, const float *x,
+                        const float *sums, float *out)
+{
+    const float width = (float)(parts * rows->columns);
+    for (int64_t r = 0; r < rows->rows; r++) {
+        const float mean = rows->centred ? *sums++ / width : 0;
+        const float square = *sums++ / width - mean * mean;
+        const float scale = 1.0F / sqrtf(fmaxf(square, 0) + (float)rows->epsilon);
+        for (int64_t c = r * rows->columns; c < (r + 1) * rows->columns; c++) {
+            out[c] = (x[c] - mean) * scale;
+        }
+    }
+}
+
 void pod_kernel_norm_back(const pod_kernel_rows *rows, const float *x, const float *dy,
                           const float *more, float *out)
 {

@@ -31,6 +31,12 @@ void pod_kernel_norm(const pod_kernel_rows *rows, const float *x, float *out);
 void pod_kernel_norm_back(const pod_kernel_rows *rows, const float *x, const float *dy,
                           const float *more, float *out);
 
+/** Of columns of rows, sums[row]: the sum of squares; centred: the sum of the elements, then that. */
+void pod_kernel_norm_sums(const pod_kernel_rows *rows, const float *x, float *sums);
+/** The norm of columns of rows that have `parts` times as many in all, by the sums of all. */
+void pod_kernel_norm_by(const pod_kernel_rows *rows, int64_t parts, const float *x,
+                        const float *sums, float *out);
+
 typedef struct pod_kernel_rotation {
     int64_t rows;
     int64_t columns; /**< of x: a part of each head is rotated, the rest stays */

@@ -5,8 +5,11 @@
 #include "experiment/step_slices.h"
 #include "workload/verify/place_infer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { NAME_MAX_SQUARES = 32 };
 
 /** Steps of inference under way. */
 typedef struct infer_run {
@@ -181,6 +184,8 @@ static pod_transformer_reference_args reference_args(const infer_run *run,
         .mode = POD_STEP_FORWARD,
         .seed = run->experiment->seed,
         .activation_terms = run->run_case->work.layout.size[POD_MESH_TENSOR],
+        .squares = run->run_case->work.layout.fsdp.count > 0,
+        .input_terms = run->run_case->work.layout.size[POD_MESH_FSDP],
         .context_terms = 1,
         .gradient_terms = 1,
         .cache = pod_step_cache_dtype(request),
@@ -199,6 +204,35 @@ static pod_status reference_check(const infer_run *run, pod_error *err)
                      run->experiment, pod_transformer_reference_bytes(reference), 0, "", err));
     pod_transformer_reference_free(reference);
     return st;
+}
+
+/** Sums that norms go by, over fsdp; of the last norm those of the tokens before `prompt` aren't all there. */
+static void squares_compare(infer_run *run, const pod_transformer_reference *reference,
+                            pod_transformer_check *check)
+{
+    const pod_step_request *request = &run->run_case->request;
+    const int64_t last = 2 * request->model->layers;
+    const int64_t each = pod_place_infer_squares(&run->places, request);
+    if (run->run_case->work.layout.fsdp.count > 0) {
+        pod_experiment_words_share(run->experiment, run->places.squares, (last + 1) * each);
+    }
+    for (int64_t norm = 0; norm <= last; norm++) {
+        char name[NAME_MAX_SQUARES];
+        pod_transformer_values values;
+        (void)snprintf(name, sizeof name, "squares.%d", (int)norm);
+        if (!pod_transformer_reference_find(reference, name, &values)) {
+            continue;
+        }
+        const float *sums = run->places.squares + norm * each;
+        const int64_t first = norm == last ? run->prompt - 1 : 0;
+        for (int64_t s = 0; s < request->batch; s++) {
+            const int64_t row = s * run->total + first;
+            const pod_patch patch = {
+                .row = row, .rows = run->total - first, .columns = values.columns};
+            pod_transformer_compare(check, &values, &patch, POD_DTYPE_F32,
+                                    sums + row * values.columns);
+        }
+    }
 }
 
 static pod_status steps_compare(infer_run *run, pod_experiment_step_numbers *numbers,
@@ -230,6 +264,9 @@ static pod_status steps_compare(infer_run *run, pod_experiment_step_numbers *num
         check.wrong += verdict == POD_TOKEN_WRONG;
         numbers->tokens++;
         numbers->near += verdict == POD_TOKEN_NEAR;
+    }
+    if (st == POD_OK) {
+        squares_compare(run, reference, &check);
     }
     numbers->max_rel_err = check.share;
     numbers->wrong = check.wrong;

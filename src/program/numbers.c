@@ -270,6 +270,20 @@ static pod_status compute_norm_back(work *w)
     return POD_OK;
 }
 
+static pod_status compute_norm_sums(work *w)
+{
+    const pod_kernel_rows rows = normed_of(w->number);
+    pod_kernel_norm_sums(&rows, w->in[0], w->out[0]);
+    return POD_OK;
+}
+
+static pod_status compute_norm_by(work *w)
+{
+    const pod_kernel_rows rows = normed_of(w->number);
+    pod_kernel_norm_by(&rows, w->number->parts, w->in[0], w->in[1], w->out[0]);
+    return POD_OK;
+}
+
 static pod_status compute_rotate(work *w)
 {
     const pod_number *n = w->number;
@@ -721,6 +735,8 @@ static pod_status number_exec(work *w)
         [POD_NUMBER_PICK_BACK] = compute_pick_back,
         [POD_NUMBER_NORM] = compute_norm,
         [POD_NUMBER_NORM_BACK] = compute_norm_back,
+        [POD_NUMBER_NORM_SUMS] = compute_norm_sums,
+        [POD_NUMBER_NORM_BY] = compute_norm_by,
         [POD_NUMBER_ROTATE] = compute_rotate,
         [POD_NUMBER_HEADS] = compute_heads,
         [POD_NUMBER_ATTEND] = compute_attend,

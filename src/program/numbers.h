@@ -21,6 +21,8 @@
  *      norm         x = a / sqrt(mean(a²) + epsilon), row by row, or each `dim` columns of it; centred: a - mean(a)
  *                   in place of a
  *      norm_back    x = (derivative of norm at a) · b (+ c)
+ *      norm_sums    x = of a's columns of each row the sum of squares, centred: the sum, then that
+ *      norm_by      x = the norm of a's columns of rows that have `parts` times as many, by the sums b of all
  *      rotate       x = a with the pairs (i, i + n/2) of the last n = dim - first columns of its heads rotated by the
  *                   angle b[row] · base^(-2i/n), the other way round if `back`; heads + kv_heads heads of dim columns,
  *                   the rest is copied
@@ -78,6 +80,8 @@ typedef enum pod_number_function {
     POD_NUMBER_PICK_BACK,
     POD_NUMBER_NORM,
     POD_NUMBER_NORM_BACK,
+    POD_NUMBER_NORM_SUMS,
+    POD_NUMBER_NORM_BY,
     POD_NUMBER_ROTATE,
     POD_NUMBER_HEADS,
     POD_NUMBER_ATTEND,
@@ -136,7 +140,7 @@ typedef struct pod_number {
     int64_t first; /**< column of a head */
     int64_t first_out;
     int64_t sequences; /**< that rows belong to, one after the other, equally many each */
-    int64_t parts;     /**< that a sequence lies in */
+    int64_t parts;     /**< that a sequence, or a row, lies in */
     int64_t window;    /**< 0: none */
     bool chunked;
     bool all;     /**< attention without a mask */

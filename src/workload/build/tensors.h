@@ -73,7 +73,8 @@ typedef enum pod_place_role {
     POD_PLACE_CACHE,           /**< [rows, …] of a layer: filled, and taken after the step */
     POD_PLACE_CACHE_SCALES,    /**< likewise */
     POD_PLACE_CHOICES,         /**< [tokens, experts of a token] of a layer: taken */
-    POD_PLACE_LAST_LOGITS      /**< [sequences, columns of a part of the vocabulary]: taken */
+    POD_PLACE_SQUARES, /**< [tokens, 1 or 2]: sums of rows for norm `part`, 0 or 1, of a layer; taken */
+    POD_PLACE_LAST_LOGITS /**< [sequences, columns of a part of the vocabulary]: taken */
 } pod_place_role;
 
 typedef struct pod_place {
@@ -85,6 +86,7 @@ typedef struct pod_place {
         part; /**< of a layer: pod_layer_part; of the ends: POD_PLACE_EMBEDDING, POD_PLACE_HEAD */
     int32_t microbatch;
     pod_axis_list cut;
+    pod_axis_list across; /**< of inference: d_model of each matrix is cut over these */
 } pod_place;
 
 enum {

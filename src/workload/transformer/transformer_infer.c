@@ -9,6 +9,7 @@
  * tensor, T tokens of a chip, and a hidden width of f (gate and up: 2 f):
  *
  *      x[T, d/(X Y)]            gathered over Y                         without X x[T, d] is whole everywhere
+ *      norm of x[T, d/X]        sums of squares, all-reduced over X
  *      x[T, d/X] · W[d/X, f/Y]  partial sums, reduce-scattered over X   function on T·f/(X Y) elements
  *      h[T, f/Y]                gathered over X
  *      h[T, f/Y] · W[f/Y, d/X]  partial sums, reduce-scattered over Y   without X all-reduced
@@ -26,7 +27,9 @@
 #include "workload/build/input.h"
 #include "workload/transformer/transformer_attention.h"
 #include "workload/transformer/transformer_experts.h"
+#include "workload/transformer/transformer_infer_cut.h"
 #include "workload/transformer/transformer_infer_numbers.h"
+#include "workload/transformer/transformer_infer_residual.h"
 #include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_sizes.h"
@@ -77,13 +80,19 @@ static int32_t infer_activation(infer *in, const char *name, int64_t width)
 }
 
 /** A collective after those before it; the next core op waits for it. */
-static int32_t cross(infer *in, pod_coll_op op, const char *name, const pod_axis_list *axes,
-                     int64_t elements, int32_t buffer)
+static int32_t cross_of(infer *in, pod_dtype dtype, pod_coll_op op, const char *name,
+                        const pod_axis_list *axes, int64_t elements, int32_t buffer)
 {
-    in->pending = pod_tf_collective(in->tf, op, name, axes, elements, POD_DTYPE_BF16, in->pending,
+    in->pending = pod_tf_collective(in->tf, op, name, axes, elements, dtype, in->pending,
                                     TOUCH(buffer, NONE, NONE, NONE));
     pod_tf_wait(in->tf, in->pending);
     return in->pending;
+}
+
+static int32_t cross(infer *in, pod_coll_op op, const char *name, const pod_axis_list *axes,
+                     int64_t elements, int32_t buffer)
+{
+    return cross_of(in, POD_DTYPE_BF16, op, name, axes, elements, buffer);
 }
 
 /** Elementwise work on `elements`, `passes` of them read or written. */
@@ -96,14 +105,29 @@ static void elementwise(infer *in, const char *name, int64_t elements, int64_t p
 
 /* ---- the residual path ---- */
 
-/** The input of a layer's products: whole over tensor. */
-static void residual_gather(infer *in, int32_t x)
+/** The norm of rows that fsdp cuts: of each row the sum of squares (layer norm: and of the elements) over its chips. */
+static void norm_sum(infer *in, int64_t tokens, int32_t x)
+{
+    pod_tf *tf = in->tf;
+    const int64_t sums = tf->model->positions > 0 ? 2 : 1;
+    elementwise(in, "fwd.norm.squares", tokens * in->d, 1, x);
+    pod_tf_infer_squares(tf, &in->numbers);
+    pod_tf_infer_squares_sum(tf, &in->numbers,
+                             cross_of(in, POD_DTYPE_F32, POD_ALL_REDUCE, "fwd.sum.norm",
+                                      &tf->layout->fsdp, tokens * sums, x));
+}
+
+/** The input of products of some tokens: whole over tensor. */
+static void residual_gather(infer *in, int64_t tokens, int32_t x)
 {
     if (in->fsdp > 1) {
-        (void)cross(in, POD_ALL_GATHER, "fwd.gather.x", &in->tf->layout->tensor,
-                    in->tf->tokens * in->d, x);
+        const int32_t before = in->pending;
+        const int32_t op =
+            cross(in, POD_ALL_GATHER, "fwd.gather.x", &in->tf->layout->tensor, tokens * in->d, x);
+        pod_tf_infer_gather_x(in->tf, &in->numbers, op != before ? op : NONE);
+        norm_sum(in, tokens, x);
     }
-    elementwise(in, "fwd.norm", in->tf->tokens * in->d, 2, x);
+    elementwise(in, "fwd.norm", tokens * in->d, 2, x);
     pod_tf_infer_norm(in->tf, &in->numbers);
 }
 
@@ -219,11 +243,14 @@ static void infer_rows_exchange(infer *in, const char *name, const infer_part *p
 }
 
 /** Partial sums over fsdp of queries, keys and values, and of `more` columns beside them. */
-static void qkv_sum(infer *in, const layer_cut *cut, int64_t more, int32_t qkv)
+static void qkv_sum(infer *in, const pod_layer *layer, const layer_cut *cut, int64_t more,
+                    int32_t qkv)
 {
     pod_tf *tf = in->tf;
     const int64_t width = cut->q_width + (cut->everywhere ? 0 : cut->kv_width) + more;
-    (void)cross(in, POD_REDUCE_SCATTER, "fwd.sum.qkv", &tf->layout->fsdp, tf->tokens * width, qkv);
+    pod_tf_infer_scatter_qkv(
+        tf, &in->numbers, layer,
+        cross(in, POD_REDUCE_SCATTER, "fwd.sum.qkv", &tf->layout->fsdp, tf->tokens * width, qkv));
     if (cut->everywhere) {
         (void)cross(in, POD_ALL_REDUCE, "fwd.sum.kv", &tf->layout->fsdp, tf->tokens * cut->kv_width,
                     qkv);
@@ -365,10 +392,14 @@ static void function(infer *in, const pod_layer *layer, bool of_experts, int64_t
 static void hidden_sum(infer *in, const pod_layer *layer, bool of_experts, int64_t elements,
                        int32_t h)
 {
-    (void)cross(in, POD_REDUCE_SCATTER, "fwd.sum.in", &in->tf->layout->fsdp,
-                matrices_of(in) * elements, h);
+    pod_tf *tf = in->tf;
+    const pod_axis_list *fsdp = &tf->layout->fsdp;
+    pod_tf_infer_scatter_hidden(
+        tf, &in->numbers, of_experts,
+        cross(in, POD_REDUCE_SCATTER, "fwd.sum.in", fsdp, matrices_of(in) * elements, h));
     function(in, layer, of_experts, elements, h);
-    (void)cross(in, POD_ALL_GATHER, "fwd.gather.hidden", &in->tf->layout->fsdp, elements, h);
+    pod_tf_infer_gather_hidden(tf, &in->numbers, of_experts,
+                               cross(in, POD_ALL_GATHER, "fwd.gather.hidden", fsdp, elements, h));
 }
 
 /** Gate and up of an expert lie side by side, as servers keep them: one kernel. */
@@ -381,9 +412,16 @@ static void experts(infer *in, const pod_layer *layer, int32_t x, int32_t h)
     const int64_t d = pod_ceil_div(layer->expert_d_model, in->fsdp);
     pod_tf_matmul(tf, "fwd.matmul.router", (const int64_t[3]){tf->tokens, d, layer->experts}, 1,
                   TOUCH(x, NONE, NONE, NONE));
-    pod_tf_infer_route(tf, &in->numbers, layer);
-    (void)cross(in, POD_ALL_REDUCE, "fwd.sum.router", &tf->layout->fsdp,
-                tf->tokens * layer->experts, x);
+    pod_tf_infer_router(tf, &in->numbers, layer);
+    pod_tf_infer_router_sum(tf, &in->numbers,
+                            cross_of(in, POD_DTYPE_F32, POD_ALL_REDUCE, "fwd.sum.router",
+                                     &tf->layout->fsdp, tf->tokens * layer->experts, x));
+    if (tf->expert > 1) {
+        if (in->fsdp > 1) { /* only now a token knows its experts */
+            elementwise(in, "fwd.send.rows", rows * d, 2, h);
+        }
+        pod_tf_infer_route(tf, &in->numbers, layer);
+    }
     pod_tf_infer_exchange(
         tf, layer, false,
         cross(in, POD_ALL_TO_ALL, "fwd.exchange.rows", &tf->layout->expert, rows * d, h));
@@ -433,17 +471,19 @@ static void layer_in_turn(infer *in, const pod_layer *layer, const layer_cut *cu
     pod_tf *tf = in->tf;
     const pod_axis_list *fsdp = &tf->layout->fsdp;
     const int32_t qkv = infer_activation(in, "qkv", cut->q_width + cut->kv_width);
-    residual_gather(in, x);
+    residual_gather(in, tf->tokens, x);
     qkv_products(in, layer, x, qkv);
-    qkv_sum(in, cut, 0, qkv);
+    qkv_sum(in, layer, cut, 0, qkv);
     const int64_t context = attend(in, layer, cut, qkv);
-    (void)cross(in, POD_ALL_GATHER, "fwd.gather.context", fsdp, tf->tokens * context, qkv);
+    pod_tf_infer_gather_context(
+        tf, &in->numbers,
+        cross(in, POD_ALL_GATHER, "fwd.gather.context", fsdp, tf->tokens * context, qkv));
     out_product(in, layer, context, qkv, x);
     residual_sum(in, "fwd.sum.out", x);
     const int64_t of_experts = pod_tf_busiest(tf, layer->top_k * (layer->moe_d_ff / tf->tensor));
     const int64_t f = hidden_of(in, layer) + of_experts;
     const int32_t h = infer_activation(in, "hidden", matrices_of(in) * f);
-    residual_gather(in, x);
+    residual_gather(in, tf->tokens, x);
     in_products(in, layer, x, h);
     if (layer->d_ff > 0) {
         hidden_sum(in, layer, false, tf->tokens * hidden_of(in, layer), h);
@@ -463,14 +503,15 @@ static void layer_side_by_side(infer *in, const pod_layer *layer, const layer_cu
     const int64_t f = hidden_of(in, layer);
     const int32_t qkv =
         infer_activation(in, "qkv", cut->q_width + cut->kv_width + matrices_of(in) * f);
-    residual_gather(in, x);
+    residual_gather(in, tf->tokens, x);
     qkv_products(in, layer, x, qkv);
     in_products(in, layer, x, qkv);
-    qkv_sum(in, cut, matrices_of(in) * f, qkv);
+    qkv_sum(in, layer, cut, matrices_of(in) * f, qkv);
     function(in, layer, false, tf->tokens * f, qkv);
     const int64_t context = attend(in, layer, cut, qkv);
-    (void)cross(in, POD_ALL_GATHER, "fwd.gather.context", &tf->layout->fsdp,
-                tf->tokens * (context + f), qkv);
+    pod_tf_infer_gather_context(tf, &in->numbers,
+                                cross(in, POD_ALL_GATHER, "fwd.gather.context", &tf->layout->fsdp,
+                                      tf->tokens * (context + f), qkv));
     out_product(in, layer, context, qkv, x);
     down_product(in, layer, qkv, x);
     residual_sum(in, "fwd.sum.mlp", x);
@@ -485,10 +526,17 @@ static void ends(infer *in, int32_t x)
     (void)pod_tf_buffer(tf, "tables", POD_MEMORY_WEIGHTS, tf->stage.build.compute, tables * vocab,
                         in->d);
     tf->layer = -1;
+    if (in->fsdp > 1) {
+        elementwise(in, "fwd.last.rows", tf->sequences * in->d, 2, x);
+        pod_tf_infer_last(tf, &in->numbers);
+        residual_gather(in, tf->sequences, x);
+    }
     pod_tf_matmul(tf, "fwd.matmul.head", (const int64_t[3]){tf->sequences, in->d, vocab}, 1,
                   TOUCH(x, NONE, NONE, NONE));
     pod_tf_infer_head(tf, &in->numbers);
-    (void)cross(in, POD_ALL_REDUCE, "fwd.sum.head", &tf->layout->fsdp, tf->sequences * vocab, x);
+    pod_tf_infer_head_sum(
+        tf, &in->numbers,
+        cross(in, POD_ALL_REDUCE, "fwd.sum.head", &tf->layout->fsdp, tf->sequences * vocab, x));
 }
 
 /* ---- sizes ---- */
@@ -602,7 +650,10 @@ static pod_status numbers_begin(infer *in, pod_error *err)
     const infer_part *part = &in->part[0];
     in->numbers = (pod_tf_infer_numbers){.sequences = part->sequences,
                                          .queries = part->queries / in->context,
-                                         .keys = part->keys + (part->decode ? 1 : 0)};
+                                         .keys = part->keys + (part->decode ? 1 : 0),
+                                         .fsdp = in->fsdp};
+    const pod_layer first = pod_model_layer(tf->model, 0);
+    in->numbers.cut = pod_tf_infer_shares_of(&first, tf->layout);
     pod_tf_infer_begin(tf, &in->numbers);
     return tf->stage.build.st;
 }

@@ -15,28 +15,7 @@
  *  Ownership: borrows everything. Errors stick in tf->stage.build.st. Threads: none. */
 #pragma once
 
-#include "workload/transformer/transformer_state.h"
-
-/** Numbers of what is under way. */
-typedef struct pod_tf_infer_numbers {
-    int64_t sequences; /**< of this chip */
-    int64_t queries;   /**< tokens of each in the step, on this chip */
-    int64_t keys;      /**< with those of the step, of all chips */
-    bool returning;    /**< results of experts are on their way back */
-    int32_t brought;   /**< over sequence: keys and values of this chip's tokens, then of all */
-    int32_t x;         /**< the residual path, */
-    int32_t sum;       /**< and what is added to it next; POD_OP_NONE: nothing */
-    bool of_mlp;       /**< the MLP gave that */
-    int32_t xn;
-    int32_t qkv; /**< as projected */
-    int32_t context;
-    int32_t wi; /**< before the MLP's function, and after it */
-    int32_t h;
-    int32_t weights[POD_LAYER_PARTS];
-    int32_t key_positions;
-    int32_t read; /**< rows of the cache */
-    int32_t write;
-} pod_tf_infer_numbers;
+#include "workload/transformer/transformer_infer_state.h"
 
 /** @return POD_E_USAGE, POD_E_INVALID: what has no numbers */
 pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
@@ -47,7 +26,6 @@ void pod_tf_infer_begin(pod_tf *tf, pod_tf_infer_numbers *n);
 void pod_tf_infer_layer(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer);
 
 /* Of the last core op. */
-void pod_tf_infer_norm(pod_tf *tf, pod_tf_infer_numbers *n);
 void pod_tf_infer_project(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer,
                           const pod_layer_matmul *m);
 /** @param qkv  a buffer that stands for queries, keys and values */
@@ -60,16 +38,12 @@ void pod_tf_infer_out(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *laye
 void pod_tf_infer_in(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer);
 void pod_tf_infer_function(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer);
 void pod_tf_infer_down(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer);
-/** The router, with the rows of all experts, which `op` exchanges over expert, as later their results; first products;
- *  the second; sums. */
+/** The router; the rows of all experts (with one chip of expert by the first products), which `op` exchanges
+ *  over expert, as later their results; first products; the second; sums. */
+void pod_tf_infer_router(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer);
 void pod_tf_infer_route(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer);
 void pod_tf_infer_experts_in(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer);
 void pod_tf_infer_experts_function(pod_tf *tf, const pod_layer *layer);
 void pod_tf_infer_experts_out(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer);
 void pod_tf_infer_exchange(pod_tf *tf, const pod_layer *layer, bool results, int32_t op);
-/** Results that came back are added up in this op, not in the next norm. */
-void pod_tf_infer_return(pod_tf *tf, pod_tf_infer_numbers *n);
 void pod_tf_infer_head(pod_tf *tf, pod_tf_infer_numbers *n);
-
-/** `op` adds up what is added to the residual path; POD_OP_NONE: no chips to add up over. */
-void pod_tf_infer_sum(pod_tf *tf, pod_tf_infer_numbers *n, int32_t op);

@@ -217,6 +217,34 @@ void pod_inexact_matmul(pod_inexact_context *context, const pod_inexact_product 
 
 /* ---- element by element ---- */
 
+void pod_inexact_row_sums(const pod_inexact *x, const pod_inexact *sums)
+{
+    const double f32 = (double)x->columns * pod_square(0x1p-24);
+    for (int64_t r = 0; r < x->rows; r++) {
+        double sum[2] = {0, 0};
+        double error[2] = {0, 0};
+        double fourth = 0;
+        double second = 0; /* of errors' own squares */
+        for (int64_t c = 0; c < x->columns; c++) {
+            const double value = x->value[r * x->stride + c];
+            const double s = (double)x->square[r * x->stride + c];
+            sum[0] += value;
+            sum[1] += pod_square(value);
+            error[0] += s;
+            error[1] += pod_square(2 * value) * s;
+            fourth += pod_square(pod_square(value));
+            second += s;
+        }
+        error[0] += f32 * (sum[1] + pod_square(sum[0]));
+        error[1] += f32 * (fourth + pod_square(sum[1])) + pod_square(second);
+        for (int64_t i = 0; i < sums->columns; i++) {
+            const int64_t of = i + 2 - sums->columns;
+            sums->value[r * sums->stride + i] = sum[of];
+            sums->square[r * sums->stride + i] = (float)error[of];
+        }
+    }
+}
+
 void pod_inexact_add(const pod_inexact_context *context, const char *site, const pod_inexact *a,
                      const pod_inexact *b, const pod_inexact *out)
 {

@@ -102,6 +102,9 @@ typedef struct pod_inexact_product {
 void pod_inexact_matmul(pod_inexact_context *context, const pod_inexact_product *product,
                         const pod_inexact *a, const pod_inexact *b, const pod_inexact *out);
 
+/** Of each row of x the sum of squares; of two columns: the sum, then that. In f32, in parts. */
+void pod_inexact_row_sums(const pod_inexact *x, const pod_inexact *sums);
+
 /** out = a + b, stored. */
 void pod_inexact_add(const pod_inexact_context *context, const char *site, const pod_inexact *a,
                      const pod_inexact *b, const pod_inexact *out);

@@ -148,8 +148,9 @@ static int64_t groups_of(const pod_place_chip *place, const pod_transformer_arra
     return groups;
 }
 
-/** How tensor cuts an array, or an expert's: the chip's patch of it. */
-static pod_patch tensor_patch(const pod_place_chip *place, const pod_transformer_array *array)
+/** How tensor cuts an array, or an expert's, and other axes d_model: the chip's patch of it. */
+static pod_patch tensor_patch(const pod_place_chip *place, const pod_place *what,
+                              const pod_transformer_array *array)
 {
     const pod_model *model = place->check->request->model;
     pod_patch patch = {.rows = array->rows, .columns = array->columns};
@@ -157,7 +158,10 @@ static pod_patch tensor_patch(const pod_place_chip *place, const pod_transformer
         patch.columns = pod_place_tensor_share(place, array->columns, &patch.column);
     } else if (pod_transformer_cut_rows(model, array)) {
         patch.rows = pod_place_tensor_share(place, array->rows, &patch.row);
+        patch.columns = pod_place_share(place, &what->across, array->columns, &patch.column);
+        return patch;
     }
+    patch.rows = pod_place_share(place, &what->across, array->rows, &patch.row);
     return patch;
 }
 
@@ -166,8 +170,9 @@ static void table_visit(const pod_place_chip *place, const pod_place *what, run_
                         void *context)
 {
     const pod_place_check *check = place->check;
-    const int64_t pieces = pod_work_layout_pieces(&check->work->layout, &what->cut);
-    const int64_t columns = check->request->model->d_model / pieces;
+    const pod_axis_list cut = pod_axis_list_join(what->cut, &what->across);
+    int64_t first = 0;
+    const int64_t columns = pod_place_share(place, &cut, check->request->model->d_model, &first);
     const bool words = check->request->model->tied == 0 || what->part == POD_PLACE_TABLE;
     int64_t at = 0;
     for (int64_t i = 0; i < check->narrays; i++) {
@@ -176,9 +181,7 @@ static void table_visit(const pod_place_chip *place, const pod_place *what, run_
         const bool positions = strcmp(array->name, "positions") == 0; /* on all chips of tensor */
         run r = {
             .array = array,
-            .patch = {.rows = array->rows,
-                      .columns = columns,
-                      .column = columns * pod_place_piece(place, &what->cut)},
+            .patch = {.rows = array->rows, .columns = columns, .column = first},
             .at = at
         };
         if (table) {
@@ -245,8 +248,9 @@ static void bundle_visit(const pod_place_chip *place, const pod_place *what, int
         int64_t first_group = 0;
         const int64_t groups = groups_of(place, array, &first_group);
         for (int64_t g = first_group; g < first_group + groups; g++) {
-            run whole = {
-                .array = array, .patch = tensor_patch(place, array), .at = own + offset - first};
+            run whole = {.array = array,
+                         .patch = tensor_patch(place, what, array),
+                         .at = own + offset - first};
             whole.patch.row += g * array->rows;
             const int64_t size = whole.patch.rows * whole.patch.columns;
             const int64_t from = first > offset ? first - offset : 0;
@@ -404,6 +408,7 @@ void pod_place_check_load(void *context, int32_t chip, const pod_program *progra
         case POD_PLACE_CACHE:
         case POD_PLACE_CACHE_SCALES:
         case POD_PLACE_CHOICES:
+        case POD_PLACE_SQUARES:
         case POD_PLACE_LAST_LOGITS:
             break;
         }

@@ -142,10 +142,15 @@ pod_place_head_row pod_place_head_row_of(const pod_place_chip *place, int32_t mi
         .of = first / request->seq * read + number};
 }
 
+int64_t pod_place_share(const pod_place_chip *place, const pod_axis_list *axes, int64_t size,
+                        int64_t *first)
+{
+    const int64_t share = size / pod_work_layout_pieces(&place->check->work->layout, axes);
+    *first = share * pod_place_piece(place, axes);
+    return share;
+}
+
 int64_t pod_place_tensor_share(const pod_place_chip *place, int64_t size, int64_t *first)
 {
-    const pod_axis_list *tensor = &place->check->work->layout.tensor;
-    const int64_t share = size / pod_work_layout_pieces(&place->check->work->layout, tensor);
-    *first = share * pod_place_piece(place, tensor);
-    return share;
+    return pod_place_share(place, &place->check->work->layout.tensor, size, first);
 }

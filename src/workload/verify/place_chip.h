@@ -43,6 +43,9 @@ int64_t pod_place_piece(const pod_place_chip *place, const pod_axis_list *cut);
 /** The chip that has piece `piece` and is elsewhere in the same place. */
 pod_place_chip pod_place_with_piece(const pod_place_chip *place, const pod_axis_list *cut,
                                     int64_t piece);
+/** How many of some rows or columns axes give to the chip, and the first of them. */
+int64_t pod_place_share(const pod_place_chip *place, const pod_axis_list *axes, int64_t size,
+                        int64_t *first);
 /** Columns of the vocabulary, or of another size, that tensor gives to a chip, and the first of them. */
 int64_t pod_place_tensor_share(const pod_place_chip *place, int64_t size, int64_t *first);
 

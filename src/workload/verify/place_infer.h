@@ -22,6 +22,8 @@ typedef struct pod_place_infer {
     float *logits;         /**< logits[batch · vocab] */
     int32_t *
         choices; /**< 1 + expert: choices[layer][batch · total · top_k], of this rank's chips, others 0 */
+    float *
+        squares; /**< squares[norm][batch · total · sums], norms as of the reference, of fsdp, likewise */
     char **kept; /**< caches and scales: kept[(chip · layers + layer) · 2 + scales] */
 } pod_place_infer;
 
@@ -33,6 +35,9 @@ void pod_place_infer_fini(pod_place_infer *infer);
 
 /** Elements of `choices`. */
 int64_t pod_place_infer_choices(const pod_place_infer *infer, const pod_step_request *request);
+
+/** Elements of `squares` of a norm. */
+int64_t pod_place_infer_squares(const pod_place_infer *infer, const pod_step_request *request);
 
 /** Callbacks of pod_step_args; context is a pod_place_infer. */
 void pod_place_infer_load(void *context, int32_t chip, const pod_program *program, void **buffers);

@@ -15,7 +15,7 @@ static pod_inexact project_new(pod_reference_step *step, const pod_reference_sta
 {
     pod_reference_weight *weight = pod_reference_weight_of(step, state, name);
     const pod_inexact out = make_rows(step, weight->array.columns);
-    pod_reference_project(step, weight, 1, a, &out);
+    pod_reference_project(step, weight, pod_reference_input_terms(step), a, &out);
     return out;
 }
 

@@ -226,7 +226,7 @@ static void expert_forward(pod_reference_step *step, pod_reference_state *s, int
         if (all != NULL) {
             pod_reference_weight weight = of_expert(all, expert);
             hidden[i] = rows_of(s, &s->rows.hidden[i], expert);
-            pod_reference_project(step, &weight, 1, &x, &hidden[i]);
+            pod_reference_project(step, &weight, pod_reference_input_terms(step), &x, &hidden[i]);
         }
     }
     pod_reference_weight down = of_expert(pod_reference_weight_of(step, s, "experts.down"), expert);

@@ -52,7 +52,7 @@ static pod_inexact head_product(pod_reference_step *step, const pod_inexact *xn)
     const pod_reference_weight *weight =
         own != NULL ? own : pod_reference_end_of(step, "embedding");
     const pod_inexact_product product = {
-        .site = "fwd.head", .transpose_b = own == NULL, .terms = 1};
+        .site = "fwd.head", .transpose_b = own == NULL, .terms = pod_reference_input_terms(step)};
     const pod_inexact logits = pod_inexact_make(&step->ix, xn->rows, step->args->model->vocab);
     pod_reference_multiply(step, &product, pod_reference_end_of(step, "head.bias"), xn,
                            &weight->value, &logits);

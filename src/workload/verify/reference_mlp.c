@@ -23,7 +23,8 @@ void pod_reference_mlp(pod_reference_step *step, pod_reference_state *s)
         pod_reference_weight *weight = dense_matrix(step, s, i);
         if (weight != NULL) {
             s->hidden[i] = pod_inexact_make(&step->ix, tokens, width);
-            pod_reference_project(step, weight, 1, &s->xn2, &s->hidden[i]);
+            pod_reference_project(step, weight, pod_reference_input_terms(step), &s->xn2,
+                                  &s->hidden[i]);
         }
     }
     if (width > 0) {

@@ -24,6 +24,8 @@ typedef struct pod_transformer_reference_args {
     uint64_t seed;
     /** Most partial sums that chips add up for an element of an activation or of its derivative: chips of tensor. */
     int64_t activation_terms;
+    int64_t
+        input_terms; /**< likewise of what products by d_model give: chips of fsdp in inference; 0 as 1 */
     int64_t context_terms; /**< likewise of derivatives by keys and values: chips of sequence */
     /** Chips that a sequence is cut over, each of which gives experts a capacity for its own tokens; 0 as 1. */
     int64_t capacity_chips;
@@ -31,7 +33,8 @@ typedef struct pod_transformer_reference_args {
     int64_t gradient_terms; /**< likewise for a gradient of weights: chips · microbatches */
     /** Of keys and values; of one byte: each head's of a token with a scale of its own (inference). */
     pod_dtype cache;
-    bool hidden; /**< keep what each layer gives, and logits, to find where a layout differs */
+    bool hidden;  /**< keep what each layer gives, and logits, to find where a layout differs */
+    bool squares; /**< keep sums of the rows that norms read: of inference over fsdp */
     const pod_transformer_choices *choices; /**< of each layer; NULL: the reference's own */
     /** Weights and moments before the step, after others; sgd, sgd-momentum. NULL: those of the seed, and zeros. */
     const pod_place_state *before;

@@ -31,6 +31,11 @@ pod_reference_weight *pod_reference_end_of(const pod_reference_step *step, const
     return NULL;
 }
 
+int64_t pod_reference_input_terms(const pod_reference_step *step)
+{
+    return pod_max_i64(step->args->input_terms, 1);
+}
+
 /** Matmuls of layers have operands of their own dtype, but those of routers. */
 static pod_dtype operands_of(const pod_reference_step *step, const pod_reference_weight *weight)
 {

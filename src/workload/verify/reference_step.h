@@ -74,6 +74,8 @@ typedef struct pod_reference_state {
 } pod_reference_state;
 
 int64_t pod_reference_tokens(const pod_reference_step *step);
+/** Partial sums of products by d_model, forward. */
+int64_t pod_reference_input_terms(const pod_reference_step *step);
 
 /** The weight of a layer's matmul. */
 pod_reference_weight *pod_reference_weight_of(const pod_reference_step *step,

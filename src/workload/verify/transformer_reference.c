@@ -111,6 +111,13 @@ static void results_list(pod_transformer_reference *ref)
         (void)snprintf(name, sizeof name, "%d", (int)l);
         result_add(ref, "hidden.", name, tokens, ref->model.d_model);
     }
+    for (int64_t i = 0; ref->args.squares && i <= 2 * ref->model.layers; i++) {
+        char name[PREFIX_MAX];
+        (void)snprintf(name, sizeof name, "%d", (int)i);
+        if (ref->model.parallel == 0 || i % 2 == 0) {
+            result_add(ref, "squares.", name, tokens, ref->model.positions > 0 ? 2 : 1);
+        }
+    }
     for (int64_t i = 0; trains(ref) && i < ref->step.nweights; i++) {
         const pod_transformer_array *array = &ref->step.weights[i].array;
         const int64_t rows = array->groups * array->rows;
@@ -163,12 +170,12 @@ static pod_inexact result_array(const pod_transformer_reference *ref, const char
 /** Arrays of the weights, without values. */
 static pod_status weights_list(pod_transformer_reference *ref, pod_error *err)
 {
-    enum { ENDS = 4, EACH = 5 };
+    enum { ENDS = 5, OF_LAYER = 3, EACH = 5 };
     pod_reference_step *step = &ref->step;
     step->nweights = pod_transformer_arrays(&ref->model);
     step->weights = calloc((size_t)step->nweights, sizeof *step->weights);
-    ref->results =
-        calloc((size_t)(ENDS + ref->model.layers + EACH * step->nweights), sizeof *ref->results);
+    ref->results = calloc((size_t)(ENDS + OF_LAYER * ref->model.layers + EACH * step->nweights),
+                          sizeof *ref->results);
     if (step->weights == NULL || ref->results == NULL) {
         return pod_fail(err, POD_E_NOMEM, "out of memory for the reference");
     }
@@ -418,6 +425,19 @@ static void keep_hidden(const pod_transformer_reference *ref, int64_t layer, con
     keep_rows(ref, "hidden.", name, x);
 }
 
+/** Keep sums of the rows that norm number `norm` reads. */
+static void keep_squares(const pod_transformer_reference *ref, int64_t norm, const pod_inexact *x)
+{
+    char name[PREFIX_MAX];
+    (void)snprintf(name, sizeof name, "%d", (int)norm);
+    const pod_inexact all = result_array(ref, "squares.", name);
+    if (all.value != NULL) {
+        const pod_inexact sums =
+            pod_inexact_rows(&all, ref->step.sequence * ref->args.seq, x->rows);
+        pod_inexact_row_sums(x, &sums);
+    }
+}
+
 /* ---- a chunk of sequences ---- */
 
 static void chunk_back(pod_transformer_reference *ref, const pod_reference_head *head,
@@ -443,7 +463,10 @@ static void chunk_compute(pod_transformer_reference *ref, pod_reference_state *s
     for (int64_t l = 0; l < ref->model.layers; l++) {
         x = pod_reference_layer(step, &states[l], l, &x);
         keep_hidden(ref, l, &x);
+        keep_squares(ref, 2 * l, &states[l].x);
+        keep_squares(ref, 2 * l + 1, &states[l].x1);
     }
+    keep_squares(ref, 2 * ref->model.layers, &x);
     pod_reference_head head;
     const pod_inexact logits = pod_reference_head_logits(step, &x, &head);
     keep_rows(ref, "", "logits", &logits);

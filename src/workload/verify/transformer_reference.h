@@ -54,6 +54,9 @@ typedef struct pod_transformer_values {
  *
  *      "loss"                 [1, 1], train        "logits"           [batch · seq, vocab], if not train
  *      "hidden.L"             [batch · seq, d_model], what layer L gives, -1 the embedding; if asked for
+ *      "squares.N"            [batch · seq, 1 or 2] if asked for: of each row that a norm reads the sum of squares, of
+ *                             layer norms the sum, then that. N = 2 L of layer L's before attention, 2 L + 1 of
+ *                             its MLP's (not in a parallel layer), 2 · layers of the last one
  *      "gradient.NAME"        train                "weight.NAME"      train: after the update
  *      "moment1.NAME", "moment2.NAME"              train, with optimizers that have them: after the update
  *      "norms.NAME"           [1, 2], lars, lamb: sums of the squares of weights, and of gradients or adam's steps, of

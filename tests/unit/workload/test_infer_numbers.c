@@ -18,14 +18,18 @@ typedef struct layout {
 } layout;
 
 static const layout layouts[] = {
-    {"data=4,tensor=2", SMALL3,                                                              0, false},
-    {"data=4,tensor=2", SMALL3 ",window=3,gated=1,qk_norms=1",                               4, true },
-    {"data=4,tensor=2", SMALL3 ",parallel=1,tied=1",                                         4, false},
-    {"data=4,tensor=2", SMALL3 ",experts=4,top_k=2,moe_d_ff=16,shared_d_ff=16,post_norms=1", 0,
-     false                                                                                           },
+    {"data=4,tensor=2",          SMALL3,                                                              0, false},
+    {"data=4,tensor=2",          SMALL3 ",window=3,gated=1,qk_norms=1",                               4, true },
+    {"data=4,tensor=2",          SMALL3 ",parallel=1,tied=1",                                         4, false},
+    {"data=4,tensor=2",          SMALL3 ",experts=4,top_k=2,moe_d_ff=16,shared_d_ff=16,post_norms=1", 0,
+     false                                                                                                    },
     {"data=8",
      "transformer:layers=2,d_model=32,d_ff=64,heads=4,kv_heads=4,head_dim=8,vocab=32,"
-     "mlp_matrices=3,kv_lora=16,q_lora=8,rope_dim=4,v_head_dim=8",                           4, true },
+     "mlp_matrices=3,kv_lora=16,q_lora=8,rope_dim=4,v_head_dim=8",                                    4, true },
+    {"fsdp=2,tensor=2,data=2",   SMALL3,                                                              4, false},
+    {"tensor=2,fsdp=4",          SMALL3 ",parallel=1,tied=1",                                         0, true },
+    {"data=2,fsdp=4",            SMALL3 ",experts=4,top_k=2,moe_d_ff=16,shared_d_ff=16",              0, false},
+    {"expert=2,fsdp=2,tensor=2", SMALL3 ",experts=4,top_k=2,moe_d_ff=16,shared_d_ff=16",              0, false},
 };
 
 enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
@@ -89,6 +93,8 @@ static pod_transformer_reference *reference_of(const step_case *c, const int32_t
         .mode = POD_STEP_FORWARD,
         .seed = SEED,
         .activation_terms = c->work.layout.size[POD_MESH_TENSOR],
+        .input_terms = c->work.layout.size[POD_MESH_FSDP],
+        .squares = c->work.layout.fsdp.count > 0,
         .context_terms = 1,
         .gradient_terms = 1,
         .cache = pod_step_cache_dtype(&c->request),
@@ -97,6 +103,29 @@ static pod_transformer_reference *reference_of(const step_case *c, const int32_t
     cr_assert_eq(pod_transformer_reference_new(&args, &reference, &err), POD_OK, "%s", err.text);
     cr_assert_eq(pod_transformer_reference_compute(reference, &err), POD_OK, "%s", err.text);
     return reference;
+}
+
+/** Over fsdp: sums that the step's norms went by. */
+static void squares_check(const pod_place_infer *infer, const step_case *c,
+                          const pod_transformer_reference *reference, pod_transformer_check *check)
+{
+    const bool decode = c->request.mode == POD_STEP_DECODE;
+    const int64_t last = 2 * c->model.layers;
+    for (int64_t norm = 0; norm <= last; norm++) {
+        char name[32];
+        pod_transformer_values values;
+        (void)snprintf(name, sizeof name, "squares.%d", (int)norm);
+        for (int64_t s = 0; s < BATCH && pod_transformer_reference_find(reference, name, &values);
+             s++) {
+            const int64_t first = decode ? PROMPT : norm == last ? PROMPT - 1 : 0;
+            const pod_patch patch = {.row = s * TOTAL + first,
+                                     .rows = (decode ? TOTAL : PROMPT) - first,
+                                     .columns = values.columns};
+            pod_transformer_compare(check, &values, &patch, POD_DTYPE_F32,
+                                    infer->squares
+                                        + (norm * values.rows + patch.row) * values.columns);
+        }
+    }
 }
 
 /** Run a step and compare its logits. */
@@ -120,6 +149,7 @@ static pod_transformer_check logits_check(pod_place_infer *infer, step_case *c,
         pod_transformer_compare(&check, &values, &patch, POD_DTYPE_F32,
                                 infer->logits + s * c->model.vocab);
     }
+    squares_check(infer, c, reference, &check);
     return check;
 }
 
@@ -182,9 +212,10 @@ Test(infer_numbers, of_other_layouts_are_refused)
         const char *model;
         const char *part;
     } refused[] = {
-        {"fsdp=8",          SMALL3,                                  "inference over the mesh axis fsdp"},
-        {"data=4,expert=2", SMALL3 ",experts=4,top_k=2,moe_d_ff=16", "the mesh axis expert"             },
-        {"data=2,tensor=4", SMALL3,                                  "kv_heads = 2 does not divide"     },
+        {"data=4,expert=2", SMALL3 ",experts=4,top_k=2,moe_d_ff=16",
+         "a --batch that is a multiple of 32"                                                      },
+        {"fsdp=8",          SMALL3 ",post_norms=1",                  "norms after attention or MLP"},
+        {"data=2,tensor=4", SMALL3,                                  "kv_heads = 2 does not divide"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         step_case c;

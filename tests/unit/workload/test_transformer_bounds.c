@@ -34,6 +34,26 @@ static void stored(void *context, const char *site, int64_t piece, double *value
     }
 }
 
+/** Compare one result, if there is one of that name. */
+static void result_compare(pod_transformer_check *check, const pod_transformer_reference *reference,
+                           const pod_transformer_reference *emulated, const char *name)
+{
+    pod_transformer_values want;
+    pod_transformer_values got;
+    if (!pod_transformer_reference_find(reference, name, &want)) {
+        return;
+    }
+    cr_assert(pod_transformer_reference_find(emulated, name, &got));
+    const int64_t count = got.rows * got.columns;
+    float *values = malloc((size_t)count * sizeof *values);
+    for (int64_t i = 0; i < count; i++) {
+        values[i] = (float)got.value[i];
+    }
+    const pod_patch all = {.rows = got.rows, .columns = got.columns};
+    pod_transformer_compare(check, &want, &all, POD_DTYPE_F32, values);
+    free(values);
+}
+
 /** Compare the results of an emulated layout with the reference. */
 static pod_transformer_check compare(const pod_model *model,
                                      const pod_transformer_reference *reference,
@@ -52,23 +72,16 @@ static pod_transformer_check compare(const pod_model *model,
         const bool moves_by_norms = pod_transformer_reference_find(reference, of, &norms);
         for (size_t p = 0; p < sizeof prefixes / sizeof prefixes[0]; p++) {
             char name[POD_TRANSFORMER_NAME_MAX + 16];
-            pod_transformer_values want;
-            pod_transformer_values got;
             (void)snprintf(name, sizeof name, "%s%s", prefixes[p], array.name);
-            if (!pod_transformer_reference_find(reference, name, &want)
-                || (moves_by_norms && (p == WEIGHT || p == MOMENT))) {
-                continue;
+            if (!moves_by_norms || (p != WEIGHT && p != MOMENT)) {
+                result_compare(&check, reference, emulated, name);
             }
-            cr_assert(pod_transformer_reference_find(emulated, name, &got));
-            const int64_t count = got.rows * got.columns;
-            float *values = malloc((size_t)count * sizeof *values);
-            for (int64_t i = 0; i < count; i++) {
-                values[i] = (float)got.value[i];
-            }
-            const pod_patch all = {.rows = got.rows, .columns = got.columns};
-            pod_transformer_compare(&check, &want, &all, POD_DTYPE_F32, values);
-            free(values);
         }
+    }
+    for (int64_t norm = 0; norm <= 2 * model->layers; norm++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "squares.%d", (int)norm);
+        result_compare(&check, reference, emulated, name);
     }
     return check;
 }
@@ -102,6 +115,8 @@ Test(transformer_bounds, hold_for_a_thousand_seeds)
         args.rate = pod_transformer_rate(args.optimizer);
         args.activation_terms = seed % 3 == 0 ? 1 : PIECES;
         args.context_terms = seed % 7 == 0 ? PIECES : 1;
+        args.input_terms = seed % 5 == 1 ? PIECES : 1;
+        args.squares = seed % 2 == 0;
         args.gradient_terms = seed % 4 == 0 ? 1 : PIECES;
         const pod_transformer_check check = run(args, &kinds[seed % 5 == 0], 0);
         cr_expect_eq(check.wrong, 0, "seed %d of %s: %lld of %lld, %g", (int)seed, model.name,
