@@ -602,14 +602,17 @@ bool pod_tf_context_collect(pod_tf *tf, const pod_layer *layer, int32_t dqkv, in
     const pod_tf_head_widths w = pod_tf_heads_widths(tf, layer);
     const int32_t to = pod_tf_number(tf, dqkv);
     if (tf->context.scattered != NONE) {
-        const int32_t from = tf->context.scattered;
+        const int32_t from = pod_tf_heads_share_sum(tf, tf->context.scattered);
         const int32_t heads = pod_tf_heads_like(tf, layer, to);
+        tf->context.scattered = NONE;
+        if (from == NONE) {
+            return true;
+        }
         heads_turn_back(tf, layer, heads_raw(tf, layer, raw, POD_TF_KEYS),
                         some_columns(tf, from, 0, w.k), some_columns(tf, heads, w.q, w.k));
         copy_part(tf, some_columns(tf, from, w.k, w.v), some_columns(tf, heads, w.q + w.k, w.v),
                   false);
         pod_tf_heads_unpack(tf, layer, (const int32_t[2]){heads, to}, POD_TF_KEYS | POD_TF_VALUES);
-        tf->context.scattered = NONE;
         return true;
     }
     if (tf->context.returned != NONE) {

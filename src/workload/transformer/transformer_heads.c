@@ -319,6 +319,21 @@ void pod_tf_heads_share_back(pod_tf *tf, const pod_layer *layer, int32_t dqkv)
     pod_tf_number_set(tf, dqkv, sum);
 }
 
+int32_t pod_tf_heads_share_sum(pod_tf *tf, int32_t dkv)
+{
+    const bool shares = pod_tf_shares_keys(tf);
+    pod_tf_saved *source = kv_source(tf);
+    if (source->dkv == NO_NUMBER) {
+        source->dkv = shares ? dkv : NO_NUMBER;
+        return shares ? NO_NUMBER : dkv;
+    }
+    const int32_t sum = number_like(tf, dkv, tf->program->buffers[dkv].columns);
+    kv_compute(tf, pod_tf_number_whole(tf, dkv), pod_tf_number_whole(tf, source->dkv),
+               pod_tf_number_whole(tf, sum));
+    source->dkv = sum;
+    return shares ? NO_NUMBER : sum;
+}
+
 /* ---- norms and rotation together ---- */
 
 void pod_tf_heads_rotate(pod_tf *tf, const pod_layer *layer, int32_t qkv)

@@ -50,6 +50,8 @@ bool pod_tf_shares_keys(const pod_tf *tf);
 void pod_tf_heads_share(pod_tf *tf, const pod_layer *layer, int32_t qkv);
 /** Derivatives of keys and values are added to those of the layers that share them, or these to the own ones. */
 void pod_tf_heads_share_back(pod_tf *tf, const pod_layer *layer, int32_t dqkv);
+/** Likewise of numbers of keys and values alone. @return the sum; POD_OP_NONE: another layer will have it */
+int32_t pod_tf_heads_share_sum(pod_tf *tf, int32_t dkv);
 /** Whether queries and keys have norms. */
 bool pod_tf_heads_have_norms(const pod_tf *tf);
 /** Views of packed queries, keys and values; of the gates, no buffer if there are none. */

@@ -42,8 +42,6 @@ static void layout_lacks(const pod_step_request *r, const pod_work_layout *layou
     const bool shares = r->model->kv_shared_layers > 0;
     lack_note(lack, shares && layout->stages > 1,
               "layers that share keys and values over pipeline");
-    lack_note(lack, shares && layout->size[POD_MESH_SEQUENCE] > 1,
-              "layers that share keys and values over sequence");
     lack_note(lack, r->mode == POD_STEP_TRAIN && r->optimizer == POD_OPTIMIZER_MUON,
               "--optimizer muon");
     lack_note(lack, r->settings.narrow_gathers && r->dtype != POD_DTYPE_BF16,

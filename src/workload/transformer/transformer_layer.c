@@ -80,7 +80,9 @@ static void shared_back(pod_tf *tf, const pod_layer *layer, int32_t dqkv)
         pod_tf_vector(tf, "bwd.add.kv", (double)elements, PASSES * elements * BYTES,
                       TOUCH(dqkv, sum, NONE, NONE));
     }
-    pod_tf_heads_share_back(tf, layer, dqkv);
+    if (pod_tf_context_chips(tf) == 1) {
+        pod_tf_heads_share_back(tf, layer, dqkv);
+    }
 }
 
 /** What rotation reads and writes. */
@@ -109,9 +111,13 @@ static void rotate(pod_tf *tf, const char *name, const pod_layer *layer, rotated
     const int64_t passes = tf->model->qk_norms > 0 ? 4 : 2;
     pod_tf_vector(tf, name, (double)elements, passes * elements * BYTES,
                   TOUCH(of.qkv, of.more, shared_buffer(tf, layer, of.back ? 1 : 0), NONE));
-    if (!of.back || !pod_tf_context_collect(tf, layer, of.qkv, of.raw)) {
-        rotate_numbers(tf, layer, &of);
+    if (of.back && pod_tf_context_collect(tf, layer, of.qkv, of.raw)) {
+        return;
     }
+    if (of.back && tf->model->kv_shared_layers > 0 && pod_tf_context_chips(tf) > 1) {
+        pod_tf_heads_share_back(tf, layer, of.qkv); /* what has come from other chips */
+    }
+    rotate_numbers(tf, layer, &of);
 }
 
 /** The columns of what is kept among queries, keys and values. */
