@@ -33,9 +33,10 @@ static void predict_advance(predict_run *r, int32_t cell, int32_t c)
     predict_channel *me = predict_channel_at(r, cell, c);
     pod_coll_step step;
     while (me->leaving == 0 && me->next_send < me->steps && me->waits_for < 0
-           && r->status == POD_OK) {
+           && me->next_recv >= me->needs && r->status == POD_OK) {
         r->schedule->ops->step(r->schedule, &r->places[cell], c, me->next_send, &step);
-        if (me->next_recv < step.wait_recv || waits_for_other(r, cell, c, &step)) {
+        me->needs = step.wait_recv;
+        if (me->next_recv < me->needs || waits_for_other(r, cell, c, &step)) {
             break;
         }
         ++me->next_send;
@@ -56,8 +57,11 @@ static void receive(predict_run *r, int32_t cell, int32_t c)
     pod_coll_step step;
     while (me->next_recv < me->next_send) {
         if (*predict_arrived_at(r, cell, c, me->next_recv) != 1) {
-            r->schedule->ops->step(r->schedule, &r->places[cell], c, me->next_recv, &step);
-            if (step.recv_from >= 0) {
+            if (me->receives <= me->next_recv) {
+                r->schedule->ops->step(r->schedule, &r->places[cell], c, me->next_recv, &step);
+                me->receives = step.recv_from >= 0 ? me->next_recv + 1 : 0;
+            }
+            if (me->receives > me->next_recv) {
                 break;
             }
         }
@@ -103,17 +107,19 @@ static void left(predict_run *r, int32_t cell, int32_t channel)
     wake(r, cell);
 }
 
-static void arrive(predict_run *r, int32_t fragment)
+static void come(predict_run *r, int32_t cell, int32_t channel, int32_t step)
 {
-    const predict_fragment *f = &r->fragments[fragment];
-    const int32_t cell = f->to;
-    const int32_t channel = f->channel;
-    uint8_t *arrived = predict_arrived_at(r, cell, channel, f->to_step);
-    pod_predict_fragment_free(r, fragment);
-    if (--*arrived == 1) {
+    if (--*predict_arrived_at(r, cell, channel, step) == 1) {
         receive(r, cell, channel);
         wake(r, cell);
     }
+}
+
+static void arrive(predict_run *r, int32_t fragment)
+{
+    const predict_fragment f = r->fragments[fragment];
+    pod_predict_fragment_free(r, fragment);
+    come(r, f.to, f.channel, f.to_step);
 }
 
 /* ---- the run ---- */
@@ -181,6 +187,14 @@ static void handle(predict_run *r, const predict_event *e)
         r->now = e->time;
         arrive(r, e->at);
         return;
+    case PREDICT_LEFT:
+        r->now = e->time;
+        pod_predict_link_left(r, e->at);
+        return;
+    case PREDICT_COME:
+        r->now = e->time;
+        come(r, e->at, e->hop, (int32_t)e->version);
+        return;
     }
 }
 
@@ -192,10 +206,10 @@ static void predict_follow(predict_run *r, pod_time_ps stop_ps)
         }
         wake(r, cell);
     }
-    while (r->heap_size > 0 && r->status == POD_OK && r->hops <= r->fold->hops_max
-           && r->now < stop_ps) {
-        const predict_event e = pod_predict_pop(r);
-        handle(r, &e);
+    predict_event next;
+    while (r->status == POD_OK && r->hops <= r->fold->hops_max && r->now < stop_ps
+           && pod_predict_pop(r, &next)) {
+        handle(r, &next);
     }
 }
 
@@ -257,7 +271,7 @@ pod_time_ps pod_coll_first_link_ps(const pod_coll_request *request,
 static void predict_release(predict_run *r)
 {
     pod_router_free(r->router);
-    free(r->heap);
+    pod_predict_events_fini(r);
     free(r->woken);
     free(r->waitings);
     free(r->fragments);

@@ -79,16 +79,6 @@ static void flow_free(predict_run *r, int32_t flow)
 
 /* ---- links ---- */
 
-/* Links go by the place of their chip and the place of their axis. */
-static int32_t link_place(const predict_run *r, int32_t link)
-{
-    const int direction = link % POD_DIRECTIONS;
-    int i = 0;
-    for (; r->axis[i] != direction / 2; ++i) {
-    }
-    return r->source_of[link / POD_DIRECTIONS] * POD_DIRECTIONS + 2 * i + direction % 2;
-}
-
 static void link_plan(predict_run *r, int32_t link)
 {
     predict_link *l = &r->links[link];
@@ -98,7 +88,6 @@ static void link_plan(predict_run *r, int32_t link)
             r, (predict_event){.time = pod_link_served_ps(&l->share, l->queue.keys[0].finish),
                                .kind = PREDICT_SERVED,
                                .at = link,
-                               .chip = link_place(r, link),
                                .version = l->version});
     }
 }
@@ -125,6 +114,18 @@ static int32_t link_neighbor(const predict_run *r, int32_t chip, int direction)
                      : pod_slice_neighbor(r->request->slice, chip, direction);
 }
 
+/* How long a link of a chip takes for what a healthy one does in work_ps. */
+static pod_time_ps link_work_ps(predict_run *r, int32_t chip, int direction, pod_time_ps work_ps)
+{
+    const bool faults = r->request->slice->nfaults > 0 && !r->fold->like;
+    const double slowness =
+        faults ? pod_slice_link_slowness(r->request->slice, chip, direction) : 1.0;
+    if ((double)work_ps * slowness > (double)PREDICT_TIME_MAX) {
+        r->status = POD_E_RANGE;
+    }
+    return faults ? (pod_time_ps)((double)work_ps * slowness) : work_ps;
+}
+
 /* A fragment joins the link of its path's hop at a chip. */
 static void join(predict_run *r, int32_t fragment, int32_t hop, int32_t chip, bool no_tail)
 {
@@ -137,14 +138,10 @@ static void join(predict_run *r, int32_t fragment, int32_t hop, int32_t chip, bo
     const int32_t cell = predict_cell(r, r->request->group->rank_of[chip]);
     const int32_t link = cell * POD_DIRECTIONS + direction;
     predict_link *l = &r->links[link];
-    const bool faults = r->request->slice->nfaults > 0 && !r->fold->like;
-    const double slowness =
-        faults ? pod_slice_link_slowness(r->request->slice, chip, direction) : 1.0;
-    if ((double)f->work_ps * slowness > (double)PREDICT_TIME_MAX) {
-        r->status = POD_E_RANGE;
+    const pod_time_ps work = link_work_ps(r, chip, direction, f->work_ps);
+    if (r->status != POD_OK) {
         return;
     }
-    const pod_time_ps work = faults ? (pod_time_ps)((double)f->work_ps * slowness) : f->work_ps;
     pod_link_advance(&l->share, r->now);
     r->flows[flow] = (predict_flow){.finish = l->share.virtual_ps + work,
                                     .fragment = fragment,
@@ -282,6 +279,40 @@ static void send_routed(predict_run *r, int32_t cell, const pod_coll_step *step,
     }
 }
 
+/* Over a link that nobody else uses meanwhile. */
+static void send_alone(predict_run *r, int32_t cell, int direction, int64_t bytes,
+                       const predict_fragment *what)
+{
+    const int32_t link = cell * POD_DIRECTIONS + direction;
+    const int32_t chip = r->request->group->chip_of[r->places[cell].rank];
+    const pod_time_ps work_ps =
+        link_work_ps(r, chip, direction, pod_rate_time_ps(r->request->link_rate, bytes));
+    if (r->status != POD_OK) {
+        return;
+    }
+    r->links[link].alone = (predict_message){what->channel, what->to, what->to_step};
+    r->links[link].share.updated_ps = r->now;
+    ++r->hops;
+    pod_predict_push(r, (predict_event){.time = r->now + work_ps,
+                                        .kind = PREDICT_LEFT,
+                                        .at = link});
+}
+
+void pod_predict_link_left(predict_run *r, int32_t link)
+{
+    predict_link *l = &r->links[link];
+    const int32_t cell = link / POD_DIRECTIONS;
+    const predict_message left = l->alone;
+    l->share.busy_ps += r->now - l->share.updated_ps;
+    pod_predict_push(r, (predict_event){.time = r->now + r->request->hop_latency_ps,
+                                        .source = r->source_of[cell],
+                                        .kind = PREDICT_COME,
+                                        .at = left.to,
+                                        .hop = left.channel,
+                                        .version = (uint32_t)left.to_step});
+    r->left(r, cell, left.channel);
+}
+
 static void send_straight(predict_run *r, int32_t cell, int direction, int64_t bytes,
                           predict_fragment *what)
 {
@@ -321,7 +352,11 @@ static void ordered_next(predict_run *r, int32_t cell, int direction)
     predict_channel_at(r, cell, w.channel)->direction = (int8_t)direction;
     predict_fragment what = {
         .channel = w.channel, .from = cell, .to = w.to, .to_step = w.to_step, .first_flow = -1};
-    send_straight(r, cell, direction, w.bytes, &what);
+    if (r->schedule->exclusive) {
+        send_alone(r, cell, direction, w.bytes, &what);
+    } else {
+        send_straight(r, cell, direction, w.bytes, &what);
+    }
 }
 
 static void send_ordered(predict_run *r, int32_t cell, const pod_coll_step *step, int64_t bytes,

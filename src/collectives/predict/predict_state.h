@@ -48,6 +48,13 @@ typedef struct predict_waiting {
     int32_t next;
 } predict_waiting;
 
+/* Where a message goes. */
+typedef struct predict_message {
+    int32_t channel;
+    int32_t to; /* cell */
+    int32_t to_step;
+} predict_message;
+
 typedef struct predict_link {
     pod_link share; /* `first` isn't used */
     pod_link_queue queue;
@@ -56,32 +63,48 @@ typedef struct predict_link {
     int32_t turn;     /* ordered sends so far */
     uint32_t version; /* of the pending completion */
     bool taken;       /* by an ordered send */
+    predict_message alone; /* of an exclusive schedule: what it carries */
 } predict_link;
 
 typedef enum predict_kind {
     PREDICT_SERVED, /* a link's first message has had its service */
     PREDICT_HEAD,   /* the head of a fragment is at the next link */
     PREDICT_TAIL,   /* and its tail */
-    PREDICT_ARRIVE  /* a fragment is at its destination */
+    PREDICT_ARRIVE, /* a fragment is at its destination */
+    PREDICT_LEFT,   /* a message of an exclusive schedule has left: `at` is its link, */
+    PREDICT_COME    /* and come: to cell `at`, in channel `hop`, for step `version` */
 } predict_kind;
 
-/* Handled by time, links before messages, links and sending chips by their numbers, then in the order of
- * their posting, as the engine does (engine/engine.h). */
+/* Handled by time, then messages by the places of the chips that sent them, links as the first of these, then in the
+ * order of their posting. */
 typedef struct predict_event {
     pod_time_ps time;
-    int32_t source; /* -1 = a link */
+    int32_t source; /* place of the sending chip; of a link 0 */
     uint64_t seq;
     predict_kind kind;
     int32_t at;   /* link or fragment */
     int32_t hop;  /* head, tail */
-    int32_t chip; /* head: at which it is; served: the link's place among all */
+    int32_t chip; /* head: at which it is */
     uint32_t version;
 } predict_event;
+
+/* Events that come equally long after what they follow from, in the order of time. */
+typedef struct predict_lane {
+    pod_time_ps delay_ps;
+    predict_event *events; /* events[room]; those from `first` to `end` are to come */
+    int64_t room;
+    int64_t first;
+    int64_t end;
+} predict_lane;
+
+enum { PREDICT_LANES = 8 };
 
 typedef struct predict_channel {
     int32_t steps;
     int32_t next_send;
     int32_t next_recv;
+    int32_t needs;     /* receives without which the next send is known to wait */
+    int32_t receives;  /* the step after one that is known to receive */
     int32_t leaving;   /* fragments of its send that have not left */
     int32_t waits_for; /* channel, -1 = none */
     int32_t next_waiter;
@@ -112,7 +135,8 @@ struct predict_run {
     predict_waiting *waitings;
     int32_t free_waiting;
     int32_t nwaitings;
-    predict_event *heap;
+    predict_lane lanes[PREDICT_LANES];
+    predict_event *heap; /* events of other delays */
     int64_t heap_size;
     int64_t heap_room;
     uint64_t seq;
@@ -145,9 +169,10 @@ static inline uint8_t *predict_arrived_at(const predict_run *r, int32_t cell, in
     return &r->arrived[r->arrived_base[channel] + cell * steps + step];
 }
 
-/** predict_events.c: what is to happen, and what happens next. */
+/** predict_events.c: what is to happen, and what happens next: false = nothing. */
 void pod_predict_push(predict_run *r, predict_event e);
-predict_event pod_predict_pop(predict_run *r);
+bool pod_predict_pop(predict_run *r, predict_event *next);
+void pod_predict_events_fini(predict_run *r);
 
 /** predict_links.c from here on. Send what a step sends; the channel's `leaving` and the receiver's
  *  `arrived` are set. */
@@ -155,6 +180,7 @@ void pod_predict_send(predict_run *r, int32_t cell, int32_t channel, const pod_c
 /** An ordered send has left: its link is for the next. */
 void pod_predict_release(predict_run *r, int32_t cell, int direction);
 void pod_predict_link_served(predict_run *r, int32_t link);
+void pod_predict_link_left(predict_run *r, int32_t link);
 void pod_predict_head(predict_run *r, int32_t fragment, int32_t hop, int32_t chip);
 void pod_predict_tail(predict_run *r, int32_t fragment, int32_t hop);
 void pod_predict_fragment_free(predict_run *r, int32_t fragment);
