@@ -490,10 +490,22 @@ static pod_status answer(pod_oracle *oracle, int64_t at, pod_time_ps time_ps, po
     return POD_OK;
 }
 
-/* The cluster in which something happens first. @param[out] at  -1: in none before the limit */
+/* The cluster in which something happens first.
+ * @param[in,out] at       where it was the last time, if nothing else has happened since; out: -1 = in none before the
+ *                         limit
+ * @param[in,out] time_ps  and when; POD_TIME_NEVER: it is sought from the start */
 static pod_status first_find(pod_oracle *oracle, pod_time_ps limit_ps, int64_t *at,
                              pod_time_ps *time_ps, pod_error *err)
 {
+    for (; *time_ps < limit_ps && *at < oracle->nclusters; ++*at) { /* none before it is as early */
+        pod_time_ps next_ps = POD_TIME_NEVER;
+        POD_TRY(cluster_next(oracle, oracle->clusters[*at],
+                             oracle_part_of(oracle, *time_ps) + oracle->machine->part_ps, &next_ps,
+                             err));
+        if (next_ps == *time_ps) {
+            return POD_OK;
+        }
+    }
     *at = -1;
     *time_ps = POD_TIME_NEVER;
     for (int64_t i = 0; i < oracle->nclusters; i++) {
@@ -549,13 +561,13 @@ pod_status pod_oracle_ask(pod_oracle *oracle, pod_time_ps next_ps, pod_time_ps *
 {
     oracle->nanswers = 0;
     *limit_ps = horizon(oracle, next_ps);
+    int64_t at = -1;
+    pod_time_ps time_ps = POD_TIME_NEVER;
     for (bool more = true; more;) {
         const pod_time_ps waiting_ps = waiting_next(oracle);
         const pod_time_ps part_ps =
             waiting_ps == POD_TIME_NEVER ? POD_TIME_NEVER : oracle_part_of(oracle, waiting_ps);
         const pod_time_ps stop_ps = part_ps < *limit_ps ? part_ps : *limit_ps;
-        int64_t at;
-        pod_time_ps time_ps;
         POD_TRY(first_find(oracle, stop_ps, &at, &time_ps, err));
         if (at >= 0) {
             if (time_ps < next_ps) {
