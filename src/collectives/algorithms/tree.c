@@ -11,6 +11,7 @@
 #include "collectives/algorithms/tree_schedule.h"
 #include "collectives/predict/predict.h"
 #include "collectives/schedule/algorithm_list.h"
+#include "ici/route.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -299,30 +300,39 @@ static pod_status tree_follow(const pod_coll_request *request, pod_coll_packing 
 
 /* What the trees of a packing can't be faster than: the busiest link has to carry them, the deepest leaf is so many
  * hops away. 0 where links are not alone what a message takes. */
-static pod_time_ps tree_least_ps(const pod_coll_request *request, const pod_coll_packing *packing,
-                                 int32_t chunks)
+static pod_status tree_least_ps(const pod_coll_request *request, const pod_coll_packing *packing,
+                                int32_t chunks, pod_time_ps *least_ps, pod_error *err)
 {
     const int phases = request->op == POD_ALL_REDUCE ? 2 : 1;
-    /* of the smallest tree, however the elements are cut */
+    /* of the smallest tree, however the elements are cut and chunks are split over ways */
     const int64_t elements = request->elements / packing->ntrees - packing->ntrees;
-    const int64_t bytes = elements > 0 ? elements * request->element_bytes : 0;
-    if (request->slice->nfaults > 0 || !pod_tree_is_linked(packing)) {
-        return 0;
+    const int64_t cut_bytes =
+        elements * request->element_bytes - (int64_t)chunks * POD_ROUTE_PATHS_MAX;
+    const int64_t bytes = cut_bytes > 0 ? cut_bytes : 0;
+    double busiest = 0.0;
+    *least_ps = 0;
+    if (request->slice->nfaults > 0) {
+        return POD_OK;
     }
+    POD_TRY(pod_tree_busiest(request, packing, &busiest, err));
     /* rounded up, a picosecond less is rounded down */
     const pod_time_ps tree_ps = pod_rate_time_ps(request->link_rate, bytes);
     const pod_time_ps shorter_ps = tree_ps / chunks; /* the last one, by half a chunk at most */
-    const pod_time_ps link_ps = packing->busiest * (tree_ps > 0 ? tree_ps - 1 : 0) - shorter_ps;
+    const pod_time_ps link_ps =
+        (pod_time_ps)(busiest * (double)(tree_ps > 0 ? tree_ps - 1 : 0)) - shorter_ps;
     const pod_time_ps far_ps = phases * packing->depth * request->hop_latency_ps;
-    return request->launch_ps + (link_ps > far_ps ? link_ps : far_ps);
+    *least_ps = request->launch_ps + (link_ps > far_ps ? link_ps : far_ps);
+    return POD_OK;
 }
 
 /* Follow it, unless it is known to be too slow. */
 static pod_status tree_follow_below(const pod_coll_request *request, pod_coll_packing *packing,
                                     int32_t chunks, pod_coll_estimate *estimate, pod_error *err)
 {
-    const pod_time_ps least_ps =
-        request->enough_ps > 0 ? tree_least_ps(request, packing, chunks) : 0;
+    pod_time_ps least_ps = 0;
+    if (request->enough_ps > 0) {
+        POD_TRY(tree_least_ps(request, packing, chunks, &least_ps, err));
+    }
     if (request->enough_ps > 0 && least_ps >= request->enough_ps) {
         *estimate = (pod_coll_estimate){.time_ps = least_ps};
         return POD_OK;

@@ -19,6 +19,7 @@
 #include "collectives/algorithms/tree_schedule.h"
 
 #include "collectives/embedding/axes.h"
+#include "ici/route.h"
 
 #include <stdlib.h>
 
@@ -312,6 +313,73 @@ bool pod_tree_is_linked(const pod_coll_packing *packing)
         }
     }
     return true;
+}
+
+/* As many trees go from one rank to another. @param load  load[rank * directions + direction] */
+static void edge_load(const pod_coll_request *request, const pod_router *router, int32_t from,
+                      int32_t to, int trees, double *load)
+{
+    const pod_group *group = request->group;
+    pod_path paths[POD_ROUTE_PATHS_MAX];
+    const int count = pod_router_paths(router, group->chip_of[from], group->chip_of[to], paths);
+    for (int p = 0; p < count; ++p) {
+        int32_t chip = group->chip_of[from];
+        for (int32_t s = 0; s < paths[p].nsegments; ++s) {
+            for (int32_t h = 0; h < paths[p].hops[s]; ++h) {
+                const int direction = paths[p].direction[s];
+                load[group->rank_of[chip] * POD_DIRECTIONS + direction] += (double)trees / count;
+                chip = pod_router_neighbor(router, chip, direction);
+            }
+        }
+    }
+}
+
+/* Trees in which a rank has the parent that it has in `tree`; 0 = an earlier one has that parent, too. */
+static int trees_with_parent(const pod_coll_packing *packing, int tree, int32_t rank)
+{
+    const int32_t *parent = packing->parent + rank;
+    const int64_t n = packing->nranks;
+    int count = 0;
+    for (int t = 0; t < packing->ntrees; ++t) {
+        const bool same = parent[t * n] == parent[tree * n];
+        if (same && t < tree) {
+            return 0;
+        }
+        count += same ? 1 : 0;
+    }
+    return count;
+}
+
+pod_status pod_tree_busiest(const pod_coll_request *request, const pod_coll_packing *packing,
+                            double *busiest, pod_error *err)
+{
+    *busiest = packing->busiest;
+    if (pod_tree_is_linked(packing)) {
+        return POD_OK;
+    }
+    const int32_t links = packing->nranks * POD_DIRECTIONS;
+    pod_router *router = NULL;
+    POD_TRY(pod_router_new(request->slice, &router, err));
+    double *load = calloc((size_t)links, sizeof *load);
+    const bool room = load != NULL;
+    for (int64_t at = 0; room && at < (int64_t)packing->ntrees * packing->nranks; ++at) {
+        const int32_t rank = (int32_t)(at % packing->nranks);
+        const int32_t parent = packing->parent[at];
+        const int trees =
+            parent >= 0 ? trees_with_parent(packing, (int)(at / packing->nranks), rank) : 0;
+        if (trees > 0) {
+            edge_load(request, router, parent, rank, trees, load);
+        }
+        if (trees > 0 && request->op == POD_ALL_REDUCE) {
+            edge_load(request, router, rank, parent, trees, load);
+        }
+    }
+    for (int32_t link = 0; room && link < links; ++link) {
+        *busiest = load[link] > *busiest ? load[link] : *busiest;
+    }
+    pod_router_free(router);
+    free(load);
+    return room ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory to predict trees");
 }
 
 pod_status pod_tree_schedule_build(const pod_coll_request *request, pod_coll_packing *packing,

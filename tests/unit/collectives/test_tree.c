@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "collectives/algorithms/tree_schedule.h"
 #include "collectives/bounds/bound.h"
 #include "collectives/embedding/packing.h"
 #include "fixture.h"
@@ -204,6 +205,46 @@ Test(collectives_tree, are_the_same_from_memory)
         fixture_fini(&f);
     }
     pod_coll_packings_free(known);
+}
+
+/* Between chips two or four apart every edge of a tree is as many links, which the groups in between use, too. */
+Test(collectives_tree, know_what_their_busiest_link_carries)
+{
+    static const shape shapes[] = {
+        {{8, 3, 1},    "", false, 0, 2,                             {{0, 4, 2, false}, {1, 3, 1, false}}},
+        {{8, 2, 4},    "", false, 0, 3, {{0, 2, 4, false}, {1, 2, 1, false}, {2, 4, 1, false}}},
+        {{8, 4, 1}, "xy", false, 0, 2,                             {{0, 4, 2, false}, {1, 4, 1, false}}},
+        {{4, 4, 2},    "", false, 7, 0,                                                       {{0}}},
+    };
+    static const int counts[] = {1, 3, 4, 8};
+    enum { CHUNKS = 4, TREE_ELEMENTS = 1 << 20 };
+    for (int i = 0; i < 32; i++) {
+        fixture f;
+        const int trees = counts[i / 4 % 4];
+        fixture_init(&f, &shapes[i % 4], i < 16 ? POD_ALL_REDUCE : POD_BROADCAST,
+                     (int64_t)trees * TREE_ELEMENTS);
+        pod_coll_axes axes;
+        cr_assert(pod_coll_axes_init(&axes, &f.request, NULL) == POD_OK);
+        const pod_coll_packing_args args = {.ntrees = trees,
+                                            .both_ways = i < 16,
+                                            .root = i < 16 ? -1 : 0};
+        pod_coll_packing packing;
+        double busiest = 0;
+        pod_coll_schedule *schedule = NULL;
+        pod_coll_estimate estimate;
+        cr_assert(pod_coll_packing_init(&packing, &axes, &args, NULL) == POD_OK);
+        cr_assert(pod_tree_busiest(&f.request, &packing, &busiest, NULL) == POD_OK);
+        cr_assert(pod_tree_schedule_build(&f.request, &packing, CHUNKS, &schedule, NULL) == POD_OK);
+        cr_assert(pod_coll_estimate_get(&f.request, schedule, false, &estimate, NULL) == POD_OK);
+        const double tree_ps = (double)pod_rate_time_ps(
+            f.request.link_rate, (int64_t)TREE_ELEMENTS * f.request.element_bytes);
+        const double ratio = (double)estimate.link_ps / (busiest * tree_ps);
+        cr_assert(ratio > 0.9999 && ratio < 1.0001, "%s, %d trees: %g of %g", f.name, trees, ratio,
+                  busiest);
+        pod_coll_schedule_free(schedule);
+        pod_coll_axes_fini(&axes);
+        fixture_fini(&f);
+    }
 }
 
 /* A cut cable at a corner leaves trees that avoid it. */
