@@ -45,8 +45,7 @@ static bool lane_reserve(predict_lane *lane)
         lane->end = 0;
     } else if (lane->end == lane->room && lane->first > lane->room / 2) {
         lane->end -= lane->first;
-        memmove(lane->events, lane->events + lane->first,
-                (size_t)lane->end * sizeof *lane->events);
+        memmove(lane->events, lane->events + lane->first, (size_t)lane->end * sizeof *lane->events);
         lane->first = 0;
     }
     return POD_GROW(lane->events, lane->room, lane->end + 1);

@@ -293,9 +293,8 @@ static void send_alone(predict_run *r, int32_t cell, int direction, int64_t byte
     r->links[link].alone = (predict_message){what->channel, what->to, what->to_step};
     r->links[link].share.updated_ps = r->now;
     ++r->hops;
-    pod_predict_push(r, (predict_event){.time = r->now + work_ps,
-                                        .kind = PREDICT_LEFT,
-                                        .at = link});
+    pod_predict_push(r,
+                     (predict_event){.time = r->now + work_ps, .kind = PREDICT_LEFT, .at = link});
 }
 
 void pod_predict_link_left(predict_run *r, int32_t link)

@@ -58,11 +58,11 @@ typedef struct predict_message {
 typedef struct predict_link {
     pod_link share; /* `first` isn't used */
     pod_link_queue queue;
-    int32_t waiting;  /* ordered sends, -1 = none */
-    uint32_t joined;  /* messages so far */
-    int32_t turn;     /* ordered sends so far */
-    uint32_t version; /* of the pending completion */
-    bool taken;       /* by an ordered send */
+    int32_t waiting;       /* ordered sends, -1 = none */
+    uint32_t joined;       /* messages so far */
+    int32_t turn;          /* ordered sends so far */
+    uint32_t version;      /* of the pending completion */
+    bool taken;            /* by an ordered send */
     predict_message alone; /* of an exclusive schedule: what it carries */
 } predict_link;
 

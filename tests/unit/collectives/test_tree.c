@@ -211,10 +211,10 @@ Test(collectives_tree, are_the_same_from_memory)
 Test(collectives_tree, know_what_their_busiest_link_carries)
 {
     static const shape shapes[] = {
-        {{8, 3, 1},    "", false, 0, 2,                             {{0, 4, 2, false}, {1, 3, 1, false}}},
-        {{8, 2, 4},    "", false, 0, 3, {{0, 2, 4, false}, {1, 2, 1, false}, {2, 4, 1, false}}},
-        {{8, 4, 1}, "xy", false, 0, 2,                             {{0, 4, 2, false}, {1, 4, 1, false}}},
-        {{4, 4, 2},    "", false, 7, 0,                                                       {{0}}},
+        {{8, 3, 1}, "",   false, 0, 2, {{0, 4, 2, false}, {1, 3, 1, false}}                  },
+        {{8, 2, 4}, "",   false, 0, 3, {{0, 2, 4, false}, {1, 2, 1, false}, {2, 4, 1, false}}},
+        {{8, 4, 1}, "xy", false, 0, 2, {{0, 4, 2, false}, {1, 4, 1, false}}                  },
+        {{4, 4, 2}, "",   false, 7, 0, {{0}}                                                 },
     };
     static const int counts[] = {1, 3, 4, 8};
     enum { CHUNKS = 4, TREE_ELEMENTS = 1 << 20 };
@@ -225,9 +225,8 @@ Test(collectives_tree, know_what_their_busiest_link_carries)
                      (int64_t)trees * TREE_ELEMENTS);
         pod_coll_axes axes;
         cr_assert(pod_coll_axes_init(&axes, &f.request, NULL) == POD_OK);
-        const pod_coll_packing_args args = {.ntrees = trees,
-                                            .both_ways = i < 16,
-                                            .root = i < 16 ? -1 : 0};
+        const pod_coll_packing_args args = {
+            .ntrees = trees, .both_ways = i < 16, .root = i < 16 ? -1 : 0};
         pod_coll_packing packing;
         double busiest = 0;
         pod_coll_schedule *schedule = NULL;
