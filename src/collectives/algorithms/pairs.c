@@ -348,8 +348,8 @@ static void add_message(const pod_coll_request *request, const pod_router *route
     }
 }
 
-/* All messages of the first group, or a little less where blocks differ. On a healthy slice it is as far from a position
- * to another one wherever the chip is along the other axes. */
+/* All messages of the first group, or a little less where blocks differ. On a healthy slice it is as far from one
+ * position to another wherever the chip is along the other axes. */
 static void group_work(const pod_coll_request *request, const pairs_schedule *self,
                        const pod_router *router, double *work)
 {

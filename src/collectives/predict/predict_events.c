@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is to happen, soonest first. Most events come after one of a few delays: a hop's latency, the work of a block. As
- * time only goes on, those of one delay are in order as they are posted, so each delay has a lane, and only the first
- * events of the lanes are compared. A binary heap has what comes after other delays. */
+/* What is to happen, soonest first. Most events come after one of a few delays: a hop's latency, the work of a block.
+ * As time only goes on, those of one delay are in order as they are posted, so each delay has a lane, and only the
+ * first events of the lanes are compared. A binary heap has what comes after other delays. */
 #include "base/grow.h"
 #include "base/heap.h"
 #include "collectives/predict/predict_state.h"
