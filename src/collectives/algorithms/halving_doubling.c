@@ -20,54 +20,28 @@
 #include "collectives/algorithms/pairs.h"
 #include "collectives/schedule/algorithm_list.h"
 
-static const pod_pairs_plan recdoub_plan = {.algorithm = "recdoub_latency_1port", .circuits = true};
-static const pod_pairs_plan tieplus_plan = {
+static const pod_pairs_plan recdoub_latency_1port_plan = {.algorithm = "recdoub_latency_1port",
+                                                          .circuits = true};
+POD_PAIRS_ALGORITHM(recdoub_latency_1port, "gather",
+                    "recursive doubling, whole vectors, ties both ways (textbook)",
+                    .ops = POD_PAIRS_WHOLE);
+
+static const pod_pairs_plan recdoub_latency_1port_tieplus_plan = {
     .algorithm = "recdoub_latency_1port_tieplus", .circuits = true, .ties_plus = true};
-static const pod_pairs_plan one_port_plan = {
+POD_PAIRS_ALGORITHM(recdoub_latency_1port_tieplus, "gather",
+                    "the same with ties one way round (textbook)", .ops = POD_PAIRS_WHOLE);
+
+static const pod_pairs_plan halving_doubling_1port_plan = {
     .algorithm = "halving_doubling_1port", .halving = true, .circuits = true};
-static const pod_pairs_plan mirrored_plan = {.algorithm = "halving_doubling_2D_mirrored",
-                                             .halving = true,
-                                             .all_ports = true,
-                                             .circuits = true};
+POD_PAIRS_ALGORITHM(halving_doubling_1port, "bucket",
+                    "recursive halving, then doubling, axes in turn (textbook)",
+                    .ops = POD_PAIRS_HALVES);
 
-POD_PAIRS_FUNCTIONS(recdoub, "gather")
-POD_PAIRS_FUNCTIONS(tieplus, "gather")
-POD_PAIRS_FUNCTIONS(one_port, "bucket")
-POD_PAIRS_FUNCTIONS(mirrored, "bucket")
-
-const pod_coll_algorithm pod_coll_recdoub_latency_1port = {
-    .name = "recdoub_latency_1port",
-    .summary = "recursive doubling, whole vectors, ties both ways (textbook)",
-    .ops = 1U << POD_ALL_REDUCE,
-    .applies = recdoub_applies,
-    .predict = recdoub_predict,
-    .build = recdoub_build,
-};
-
-const pod_coll_algorithm pod_coll_recdoub_latency_1port_tieplus = {
-    .name = "recdoub_latency_1port_tieplus",
-    .summary = "the same with ties one way round (textbook)",
-    .ops = 1U << POD_ALL_REDUCE,
-    .applies = tieplus_applies,
-    .predict = tieplus_predict,
-    .build = tieplus_build,
-};
-
-const pod_coll_algorithm pod_coll_halving_doubling_1port = {
-    .name = "halving_doubling_1port",
-    .summary = "recursive halving, then doubling, axes in turn (textbook)",
-    .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
-    .applies = one_port_applies,
-    .predict = one_port_predict,
-    .build = one_port_build,
-};
-
-const pod_coll_algorithm pod_coll_halving_doubling_2D_mirrored = {
-    .name = "halving_doubling_2D_mirrored",
-    .summary = "the same in 2D parts on all ports, half of them mirrored (textbook)",
-    .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
-    .small_ops = POD_COLL_EVERY_OP,
-    .applies = mirrored_applies,
-    .predict = mirrored_predict,
-    .build = mirrored_build,
-};
+static const pod_pairs_plan halving_doubling_2D_mirrored_plan = {.algorithm =
+                                                                     "halving_doubling_2D_mirrored",
+                                                                 .halving = true,
+                                                                 .all_ports = true,
+                                                                 .circuits = true};
+POD_PAIRS_ALGORITHM(halving_doubling_2D_mirrored, "bucket",
+                    "the same in 2D parts on all ports, half of them mirrored (textbook)",
+                    .ops = POD_PAIRS_HALVES, .small_ops = POD_COLL_EVERY_OP);

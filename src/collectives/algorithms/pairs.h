@@ -48,20 +48,30 @@ pod_status pod_pairs_build(const pod_coll_request *request, const pod_pairs_plan
 pod_status pod_pairs_predict(const pod_coll_request *request, const pod_pairs_plan *plan,
                              pod_coll_prediction *prediction, pod_error *err);
 
-/** The functions of a row of the table of algorithms that runs the pod_pairs_plan `name`_plan; a request that
- *  it can't do names `instead`. */
-#define POD_PAIRS_FUNCTIONS(name, instead)                                                         \
-    static pod_status name##_applies(const pod_coll_request *request, pod_error *err)              \
+/** The row pod_coll_`id` of the table of algorithms, which runs `id`_plan; a request that it can't do names `instead`.
+ *  Operations follow as members of pod_coll_algorithm. */
+#define POD_PAIRS_ALGORITHM(id, instead, text, ...)                                                \
+    static pod_status id##_applies(const pod_coll_request *request, pod_error *err)                \
     {                                                                                              \
-        return pod_pairs_apply(request, name##_plan.algorithm, instead, err);                      \
+        return pod_pairs_apply(request, #id, instead, err);                                        \
     }                                                                                              \
-    static pod_status name##_build(const pod_coll_request *request, pod_coll_schedule **schedule,  \
-                                   pod_error *err)                                                 \
+    static pod_status id##_build(const pod_coll_request *request, pod_coll_schedule **schedule,    \
+                                 pod_error *err)                                                   \
     {                                                                                              \
-        return pod_pairs_build(request, &name##_plan, schedule, err);                              \
+        return pod_pairs_build(request, &id##_plan, schedule, err);                                \
     }                                                                                              \
-    static pod_status name##_predict(const pod_coll_request *request,                              \
-                                     pod_coll_prediction *prediction, pod_error *err)              \
+    static pod_status id##_predict(const pod_coll_request *request,                                \
+                                   pod_coll_prediction *prediction, pod_error *err)                \
     {                                                                                              \
-        return pod_pairs_predict(request, &name##_plan, prediction, err);                          \
-    }
+        return pod_pairs_predict(request, &id##_plan, prediction, err);                            \
+    }                                                                                              \
+    const pod_coll_algorithm pod_coll_##id = {.name = #id,                                         \
+                                              .summary = text,                                     \
+                                              .applies = id##_applies,                             \
+                                              .predict = id##_predict,                             \
+                                              .build = id##_build,                                 \
+                                              __VA_ARGS__}
+
+/** All-reduce; and the two that halves do alone. */
+#define POD_PAIRS_WHOLE  (1U << POD_ALL_REDUCE)
+#define POD_PAIRS_HALVES (1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER)

@@ -19,19 +19,26 @@
 #include "collectives/algorithms/pairs.h"
 #include "collectives/schedule/algorithm_list.h"
 
-static const pod_pairs_plan swing_one_port_plan = {
+static const pod_pairs_plan swing_latency_1port_plan = {
     .algorithm = "swing_latency_1port", .swing = true, .circuits = true};
-static const pod_pairs_plan latency_plan = {
-    .algorithm = "swing_latency_2D", .swing = true, .all_ports = true, .circuits = true};
-static const pod_pairs_plan bandwidth_plan = {.algorithm = "swing_bw_2D",
-                                              .swing = true,
-                                              .halving = true,
-                                              .all_ports = true,
-                                              .circuits = true};
+POD_PAIRS_ALGORITHM(swing_latency_1port, "gather", "Swing with whole vectors, one part (textbook)",
+                    .ops = POD_PAIRS_WHOLE);
 
-POD_PAIRS_FUNCTIONS(swing_one_port, "gather")
-POD_PAIRS_FUNCTIONS(latency, "gather")
-POD_PAIRS_FUNCTIONS(bandwidth, "bucket")
+/* of `auto` by swing */
+static const pod_pairs_plan swing_latency_2D_plan = {
+    .algorithm = "swing_latency_2D", .swing = true, .all_ports = true, .circuits = true};
+POD_PAIRS_ALGORITHM(swing_latency_2D, "gather",
+                    "Swing with whole vectors in 2D parts on all ports (textbook)",
+                    .ops = POD_PAIRS_WHOLE);
+
+static const pod_pairs_plan swing_bw_2D_plan = {.algorithm = "swing_bw_2D",
+                                                .swing = true,
+                                                .halving = true,
+                                                .all_ports = true,
+                                                .circuits = true};
+POD_PAIRS_ALGORITHM(swing_bw_2D, "bucket",
+                    "Swing, halving then doubling, in 2D parts on all ports (textbook)",
+                    .ops = POD_PAIRS_HALVES, .auto_ops = POD_COLL_EVERY_OP);
 
 /* ---- swing: the cheaper form, whose messages cut through ---- */
 
@@ -77,38 +84,10 @@ static pod_status swing_predict(const pod_coll_request *request, pod_coll_predic
     return swing_choose(request, &plan, prediction, err);
 }
 
-const pod_coll_algorithm pod_coll_swing_latency_1port = {
-    .name = "swing_latency_1port",
-    .summary = "Swing with whole vectors, one part (textbook)",
-    .ops = 1U << POD_ALL_REDUCE,
-    .applies = swing_one_port_applies,
-    .predict = swing_one_port_predict,
-    .build = swing_one_port_build,
-};
-
-const pod_coll_algorithm pod_coll_swing_latency_2D = {
-    .name = "swing_latency_2D",
-    .summary = "Swing with whole vectors in 2D parts on all ports (textbook)",
-    .ops = 1U << POD_ALL_REDUCE, /* of `auto` by swing */
-    .applies = latency_applies,
-    .predict = latency_predict,
-    .build = latency_build,
-};
-
-const pod_coll_algorithm pod_coll_swing_bw_2D = {
-    .name = "swing_bw_2D",
-    .summary = "Swing, halving then doubling, in 2D parts on all ports (textbook)",
-    .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
-    .auto_ops = POD_COLL_EVERY_OP,
-    .applies = bandwidth_applies,
-    .predict = bandwidth_predict,
-    .build = bandwidth_build,
-};
-
 const pod_coll_algorithm pod_coll_swing = {
     .name = "swing",
     .summary = "Swing, whole vectors or halves, whichever is faster; axes of 2^m chips",
-    .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
+    .ops = POD_PAIRS_HALVES,
     .auto_ops = POD_COLL_EVERY_OP,
     .applies = swing_applies,
     .predict = swing_predict,
