@@ -128,6 +128,9 @@ static pod_status check_matmul(const op_check *check, const pod_op *op)
 
 static pod_status check_conv(const op_check *check, const pod_op *op)
 {
+    if (op->numbers != POD_OP_NONE) {
+        return products_check(check, op);
+    }
     const pod_conv_shape *s = &op->conv->shape;
     const int32_t arrays[3][3] = {
         {op->in[0], op->in[1], op->out  }, /* X, F, Y of forward */

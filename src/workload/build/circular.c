@@ -240,6 +240,9 @@ static void pass_backward(pod_stage *stage, forwarding *way, int32_t pass)
 
 static void declare_forward(pod_stage *stage)
 {
+    if (stage->ops->declare_input != NULL) {
+        stage->ops->declare_input(stage);
+    }
     for (int32_t l = 0; l < stage->visits.outer; l++) {
         stage->ops->declare(stage, l, false);
     }

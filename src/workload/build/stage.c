@@ -20,6 +20,9 @@ static bool is_last(const pod_stage *stage)
 
 static void part_declare(pod_stage *stage, bool backward)
 {
+    if (!backward && stage->number == 0 && stage->ops->declare_input != NULL) {
+        stage->ops->declare_input(stage);
+    }
     for (int32_t i = 0; i < stage->layers; i++) {
         const int32_t l = backward ? stage->layers - 1 - i : i;
         stage->ops->declare(stage, stage->first_layer + l, backward);

@@ -29,6 +29,8 @@ typedef struct pod_stage_ops {
     void (*weights)(pod_stage *stage);
     /** Declare the uses of a layer's weights, in their order. */
     void (*declare)(pod_stage *stage, int32_t layer, bool backward);
+    /** Likewise those of the first stage's input, before the layers forward; NULL: none. */
+    void (*declare_input)(pod_stage *stage);
     /** Likewise those of the last stage's output, after the layers forward; NULL: none. */
     void (*declare_output)(pod_stage *stage);
     /** Of the first stage: what goes into its first layer. */

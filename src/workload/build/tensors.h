@@ -52,6 +52,8 @@ typedef enum pod_place_role {
     POD_PLACE_POSITION_ROWS, /**< as tokens: rows of trainable positions; -1 but on one chip of tensor */
     POD_PLACE_POSITION_GRADIENTS, /**< likewise on all of them */
     POD_PLACE_HEAD_ROWS,          /**< [rows, 1]: of this chip's, those that the head reads */
+    POD_PLACE_PICTURES,           /**< [rows, pixels]: patches of this chip's pictures */
+    POD_PLACE_PATCH_ROWS,         /**< as of a bias, -1 for the class of a picture */
     POD_PLACE_BIAS_ROWS,          /**< zeros: the only row of a bias */
     POD_PLACE_BIAS_ONCE,          /**< likewise, -1 but on one chip of tensor */
     POD_PLACE_WEIGHTS,

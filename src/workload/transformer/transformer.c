@@ -158,6 +158,7 @@ static pod_array patches_forward(pod_tf *tf, int32_t x)
     tf->layer = -1;
     const int32_t weights = pod_tf_use_begin(tf)->gathered;
     pod_tf_conv(tf, "fwd.conv.patches", POD_CONV_FORWARD, &shape, TOUCH(pixels, weights, x, NONE));
+    pod_tf_number_patches(tf, weights, x);
     tf->rows_cut = false;
     return array_of(tf, x);
 }
@@ -169,6 +170,7 @@ static void patches_backward(pod_tf *tf, int32_t dx)
     const int32_t partial = pod_tf_gradient_buffer(tf, patches);
     (void)pod_tf_gather_rows(tf, "bwd.gather.rows", dx);
     pod_tf_conv(tf, "bwd.conv.dpatches", POD_CONV_WEIGHTS, &shape, TOUCH(dx, partial, NONE, NONE));
+    pod_tf_number_patches_back(tf, dx, partial);
     pod_tf_gradient(tf, patches, partial);
 }
 
@@ -554,6 +556,7 @@ static void tf_finish(pod_stage *stage, const pod_array *derivative)
     pod_tf_bundle *table = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
     tf->layer = -1;
     if (tf->model->patch > 0) {
+        pod_tf_wait(tf, derivative->op);
         patches_backward(tf, dx);
         return;
     }
@@ -585,11 +588,15 @@ static void tf_finish(pod_stage *stage, const pod_array *derivative)
 
 static void tf_declare(pod_stage *stage, int32_t layer, bool backward)
 {
+    pod_tf_layer_declare(tf_of(stage), layer, backward);
+}
+
+static void tf_declare_input(pod_stage *stage)
+{
     pod_tf *tf = tf_of(stage);
-    if (tf->model->patch > 0 && !backward && layer == 0) {
+    if (tf->model->patch > 0) {
         pod_tf_use_declare(tf, pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING), "fwd");
     }
-    pod_tf_layer_declare(tf, layer, backward);
 }
 
 static void tf_declare_output(pod_stage *stage)
@@ -630,6 +637,7 @@ static void tf_wait(pod_stage *stage, int32_t op)
 
 static const pod_stage_ops tf_stage_ops = {.weights = tf_weights,
                                            .declare = tf_declare,
+                                           .declare_input = tf_declare_input,
                                            .declare_output = tf_declare_output,
                                            .resize = tf_resize,
                                            .wait = tf_wait,

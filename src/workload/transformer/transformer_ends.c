@@ -89,6 +89,103 @@ void pod_tf_number_pick_back(pod_tf *tf, const pod_tf_bundle *table, const pod_t
     }
 }
 
+/* ---- pictures ---- */
+
+/** Numbers of patches of this chip's pictures. */
+static int32_t pictures_new(pod_tf *tf)
+{
+    const int64_t pixels = POD_PICTURE_CHANNELS * tf->model->patch * tf->model->patch;
+    const int32_t pictures = pod_tf_number_new(tf, "pixels", tf->stage.build.dtype,
+                                               tf->sequences * (tf->seq - 1), pixels);
+    pod_tf_place(tf, POD_PLACE_PICTURES, pictures, NULL, NULL);
+    return pictures;
+}
+
+/** A product of a picture's patches, forward or by weights. */
+static pod_number picture_product(const pod_tf *tf, int64_t picture, int32_t pictures,
+                                  pod_number_view *rows, int32_t x)
+{
+    const int64_t each = tf->seq - 1;
+    pod_number product = pod_tf_number_begin(POD_NUMBER_PRODUCT);
+    product.in[0] = pod_tf_number_part(tf, pictures, picture * each, each, 0,
+                                       tf->program->buffers[pictures].columns);
+    *rows = pod_tf_number_part(tf, x, picture * tf->seq + 1, each, 0, tf->model->d_model);
+    return product;
+}
+
+/** Rows of the bias and of positions: what they are added to, or the derivatives by it.
+ *  @param weights  or their gradient */
+static void patches_rows(pod_tf *tf, bool back, int32_t weights, int32_t x)
+{
+    const int64_t d = tf->model->d_model;
+    const int64_t biases = tf->model->biases > 0 ? 1 : 0;
+    int64_t first = POD_PICTURE_CHANNELS * tf->model->patch * tf->model->patch * d;
+    for (int of = biases > 0 ? 0 : 1; of < 2; of++) {
+        const int64_t rows = of == 0 ? 1 : tf->model->positions;
+        pod_number pick = pod_tf_number_begin(back ? POD_NUMBER_PICK_BACK : POD_NUMBER_PICK);
+        const int32_t names = pod_tf_number_new(tf, "rows", POD_DTYPE_F32, tf->tokens, 1);
+        pod_tf_place(tf, of == 0 ? POD_PLACE_PATCH_ROWS : POD_PLACE_POSITION_GRADIENTS, names, NULL,
+                     NULL);
+        pick.in[0] = pod_tf_number_whole(tf, names);
+        pick.in[1] =
+            back ? pod_tf_number_whole(tf, x) : pod_tf_number_matrix(tf, weights, first, rows, d);
+        pick.out[0] =
+            back ? pod_tf_number_matrix(tf, weights, first, rows, d) : pod_tf_number_whole(tf, x);
+        pick.accumulate = !back && of == 1 && biases > 0;
+        pick.untimed = true;
+        pod_tf_number_compute(tf, &pick);
+        first += rows * d;
+    }
+}
+
+void pod_tf_number_patches(pod_tf *tf, int32_t weights, int32_t x)
+{
+    if (!pod_tf_numbers(tf)) {
+        return;
+    }
+    const int64_t d = tf->model->d_model;
+    const int32_t pictures = pictures_new(tf);
+    const int32_t sum = pod_tf_number_new(tf, "x", POD_DTYPE_F32, tf->tokens, d);
+    patches_rows(tf, false, pod_tf_number(tf, weights), sum);
+    for (int64_t i = 0; i < tf->sequences; i++) {
+        pod_number_view rows;
+        pod_number product = picture_product(tf, i, pictures, &rows, sum);
+        product.in[1] =
+            pod_tf_number_matrix(tf, pod_tf_number(tf, weights), 0, product.in[0].columns, d);
+        product.out[0] = rows;
+        product.accumulate = true;
+        pod_tf_number_compute(tf, &product);
+    }
+    pod_tf_number_copy(tf, sum, pod_tf_number(tf, x));
+}
+
+void pod_tf_number_patches_back(pod_tf *tf, int32_t dx, int32_t partial)
+{
+    if (!pod_tf_numbers(tf)) {
+        return;
+    }
+    const int64_t d = tf->model->d_model;
+    const int32_t pictures = pictures_new(tf);
+    const int64_t pixels = tf->program->buffers[pictures].columns;
+    const int32_t sum = pod_tf_number_new(tf, "patches", POD_DTYPE_F32, pixels, d);
+    for (int64_t i = 0; i < tf->sequences; i++) {
+        pod_number_view rows;
+        pod_number product = picture_product(tf, i, pictures, &rows, pod_tf_number(tf, dx));
+        product.transpose_a = true;
+        product.in[1] = rows;
+        product.out[0] = pod_tf_number_whole(tf, sum);
+        product.accumulate = i > 0;
+        pod_tf_number_compute(tf, &product);
+    }
+    pod_number rounded = pod_tf_number_begin(POD_NUMBER_COPY);
+    rounded.in[0] = pod_tf_number_whole(tf, sum);
+    rounded.out[0] = pod_tf_number_matrix(tf, pod_tf_number(tf, partial), 0, pixels, d);
+    pod_tf_number_compute(tf, &rounded);
+    patches_rows(tf, true, pod_tf_number(tf, partial), pod_tf_number(tf, dx));
+}
+
+/* ---- the head ---- */
+
 int32_t pod_tf_number_head_rows(pod_tf *tf, int32_t x, int32_t rows)
 {
     if (!pod_tf_numbers(tf)) {

@@ -14,6 +14,9 @@ void pod_tf_number_pick(pod_tf *tf, const pod_tf_bundle *table, const pod_tf_bun
                         int32_t x);
 void pod_tf_number_pick_back(pod_tf *tf, const pod_tf_bundle *table, const pod_tf_bundle *words,
                              int32_t dx, bool first);
+/** x = tokens of pictures: patches times their weights, bias and positions; backward their gradient. */
+void pod_tf_number_patches(pod_tf *tf, int32_t weights, int32_t x);
+void pod_tf_number_patches_back(pod_tf *tf, int32_t dx, int32_t partial);
 /** The rows of x that a head of some tokens reads. @return numbers that name them; and their derivatives in zeros */
 int32_t pod_tf_number_head_rows(pod_tf *tf, int32_t x, int32_t rows);
 void pod_tf_number_head_rows_back(pod_tf *tf, int32_t names, int32_t drows, int32_t dx);

@@ -25,7 +25,7 @@ static void model_lacks(const pod_model *m, const char **lack)
     lack_note(lack, m->layer_embedding > 0, "a further embedding of each layer");
     lack_note(lack, m->parallel > 0 && m->post_norms > 0,
               "attention beside an MLP with norms after");
-    lack_note(lack, m->image > 0, "a model that reads pictures");
+    lack_note(lack, m->image > 0 && m->positions == 0, "a picture's class without positions");
     lack_note(lack, m->biases > 0 && (m->experts > 0 || m->kv_lora > 0),
               "a model with biases of experts or of latents");
     bool none = false;
@@ -42,6 +42,8 @@ static void layout_lacks(const pod_step_request *r, const pod_work_layout *layou
     const bool shares = r->model->kv_shared_layers > 0;
     lack_note(lack, shares && layout->stages > 1,
               "layers that share keys and values over pipeline");
+    lack_note(lack, r->model->image > 0 && layout->size[POD_MESH_SEQUENCE] > 1,
+              "a model that reads pictures over sequence");
     lack_note(lack, r->mode == POD_STEP_TRAIN && r->optimizer == POD_OPTIMIZER_MUON,
               "--optimizer muon");
     lack_note(lack, r->settings.narrow_gathers && r->dtype != POD_DTYPE_BF16,

@@ -69,12 +69,26 @@ static void token_positions_fill(const pod_place_chip *place, const pod_place *w
 static void rows_fill(const pod_place_chip *place, const pod_place *what, int64_t count, float *out)
 {
     const bool once = what->role == POD_PLACE_BIAS_ONCE && place->coordinate[POD_MESH_TENSOR] > 0;
+    const int64_t seq = place->check->request->seq;
     for (int64_t row = 0; row < count; row++) {
+        const bool none = what->role == POD_PLACE_PATCH_ROWS ? row % seq == 0 : once;
         out[row] = what->role == POD_PLACE_HEAD_ROWS
                        ? (float)pod_place_head_row_of(place, what->microbatch, row).row
-                   : once ? -1
+                   : none ? -1
                           : 0;
     }
+}
+
+static void pictures_fill(const pod_place_chip *place, const pod_place *what,
+                          const pod_buffer *buffer, void *out)
+{
+    const pod_step_request *request = place->check->request;
+    const pod_transformer_array pictures = pod_transformer_pictures(request->model, request->batch);
+    const pod_patch patch = {.row = pod_place_token(place, what->microbatch, 0) / request->seq
+                                    * (request->seq - 1),
+                             .rows = buffer->rows,
+                             .columns = buffer->columns};
+    pod_transformer_fill_patch(&pictures, place->check->seed, &patch, buffer->dtype, out);
 }
 
 /** Row by row, in which place it lies if the chip's own piece comes first, then those of the chips before it. */
@@ -127,12 +141,12 @@ static void rows_visit(const run *whole, int64_t from, int64_t to, run_visit *vi
     }
 }
 
-static bool is_of_part(const pod_transformer_array *array, const pod_place *what,
-                       const pod_layer *layer)
+static bool is_of_part(const pod_model *model, const pod_transformer_array *array,
+                       const pod_place *what, const pod_layer *layer)
 {
     if (what->layer < 0) {
-        return array->layer < 0 && what->part == POD_PLACE_HEAD
-               && strcmp(array->name, "embedding") != 0 && strcmp(array->name, "positions") != 0;
+        return array->layer < 0 && strcmp(array->name, "embedding") != 0
+               && pod_transformer_part(model, array) == what->part;
     }
     return array->layer == what->layer && (int)layer->matmul[array->matmul].part == what->part;
 }
@@ -231,7 +245,7 @@ static void bundle_visit(const pod_place_chip *place, const pod_place *what, int
     int64_t own =
         0; /* elements of the piece before those of the bundle that all pieces have in order */
     int64_t offset = 0;
-    if (what->layer < 0 && what->part != POD_PLACE_HEAD) {
+    if (what->layer < 0 && what->part != POD_PLACE_HEAD && check->request->model->image == 0) {
         table_visit(place, what, visit, context);
         return;
     }
@@ -242,7 +256,7 @@ static void bundle_visit(const pod_place_chip *place, const pod_place *what, int
     const int64_t first = rest * pod_place_piece(place, &what->cut);
     for (int64_t i = 0; i < check->narrays; i++) {
         const pod_transformer_array *array = &check->arrays[i];
-        if (!is_of_part(array, what, &layer)) {
+        if (!is_of_part(check->request->model, array, what, &layer)) {
             continue;
         }
         int64_t first_group = 0;
@@ -351,6 +365,25 @@ static target filled_of(pod_place_check *check, int32_t chip, const pod_place *w
                     .before = stale ? NULL : check->before};
 }
 
+/** What names tokens and rows, and pictures: the same in each step. */
+static void given_fill(const pod_place_chip *place, const pod_place *what, const pod_buffer *buffer,
+                       void *data)
+{
+    const pod_place_role role = what->role;
+    if (role == POD_PLACE_PICTURES) {
+        pictures_fill(place, what, buffer, data);
+    } else if (role == POD_PLACE_TURNED_ROWS) {
+        turned_rows_fill(place, what, buffer->rows, data);
+    } else if (role == POD_PLACE_POSITIONS || role == POD_PLACE_RING_POSITIONS) {
+        token_positions_fill(place, what, buffer->rows, data);
+    } else if (role == POD_PLACE_TOKENS || role == POD_PLACE_TARGETS
+               || role == POD_PLACE_POSITION_ROWS || role == POD_PLACE_POSITION_GRADIENTS) {
+        tokens_fill(place, what, buffer->rows, data);
+    } else {
+        rows_fill(place, what, buffer->rows, data);
+    }
+}
+
 void pod_place_check_load(void *context, int32_t chip, const pod_program *program, void **buffers)
 {
     pod_place_check *check = context;
@@ -358,59 +391,17 @@ void pod_place_check_load(void *context, int32_t chip, const pod_program *progra
     for (int32_t i = 0; i < check->work->tensors.nplaces; i++) {
         const pod_place *what = &check->work->tensors.places[i];
         const pod_buffer *buffer = &program->buffers[what->buffer];
+        const bool later = what->role == POD_PLACE_MOMENT && check->before != NULL; /* else zeros */
         if (what->stage != program->stage) {
             continue;
         }
-        float *numbers = buffers[what->buffer];
         target t = filled_of(check, chip, what, buffer, buffers[what->buffer]);
-        switch (what->role) {
-        case POD_PLACE_TOKENS:
-        case POD_PLACE_TARGETS:
-        case POD_PLACE_POSITION_ROWS:
-        case POD_PLACE_POSITION_GRADIENTS:
-            tokens_fill(&place, what, buffer->rows, numbers);
-            break;
-        case POD_PLACE_POSITIONS:
-        case POD_PLACE_RING_POSITIONS:
-            token_positions_fill(&place, what, buffer->rows, numbers);
-            break;
-        case POD_PLACE_HEAD_ROWS:
-        case POD_PLACE_BIAS_ROWS:
-        case POD_PLACE_BIAS_ONCE:
-            rows_fill(&place, what, buffer->rows, numbers);
-            break;
-        case POD_PLACE_TURNED_ROWS:
-            turned_rows_fill(&place, what, buffer->rows, numbers);
-            break;
-        case POD_PLACE_WEIGHTS:
-            bundle_visit(&place, what, buffer->rows * buffer->columns, run_fill, &t);
-            break;
-        case POD_PLACE_SHARES:
+        if (what->role < POD_PLACE_WEIGHTS) {
+            given_fill(&place, what, buffer, buffers[what->buffer]);
+        } else if (what->role == POD_PLACE_SHARES) {
             bundle_visit(&place, what, buffer->rows * buffer->columns, run_share, &t);
-            break;
-        case POD_PLACE_MOMENT: /* zeros before the first step */
-            if (check->before != NULL) {
-                bundle_visit(&place, what, buffer->rows * buffer->columns, run_fill, &t);
-            }
-            break;
-        case POD_PLACE_NORMS:
-        case POD_PLACE_UPDATED:
-        case POD_PLACE_FIRST_MOMENT:
-        case POD_PLACE_SECOND_MOMENT:
-        case POD_PLACE_GRADIENT:
-        case POD_PLACE_LOGITS:
-        case POD_PLACE_LOSS:
-        case POD_PLACE_EMBEDDED:
-        case POD_PLACE_TOKEN_POSITIONS:
-        case POD_PLACE_KEY_POSITIONS:
-        case POD_PLACE_CACHE_READ:
-        case POD_PLACE_CACHE_WRITE:
-        case POD_PLACE_CACHE:
-        case POD_PLACE_CACHE_SCALES:
-        case POD_PLACE_CHOICES:
-        case POD_PLACE_SQUARES:
-        case POD_PLACE_LAST_LOGITS:
-            break;
+        } else if (what->role == POD_PLACE_WEIGHTS || later) {
+            bundle_visit(&place, what, buffer->rows * buffer->columns, run_fill, &t);
         }
     }
 }

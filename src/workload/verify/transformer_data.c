@@ -2,6 +2,7 @@
 #include "workload/verify/transformer_data.h"
 
 #include "base/rng.h"
+#include "models/model.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -40,6 +41,11 @@ double pod_transformer_rate(pod_optimizer optimizer)
 }
 
 /* ---- arrays ---- */
+
+int64_t pod_transformer_pixels(const pod_model *model)
+{
+    return POD_PICTURE_CHANNELS * model->patch * model->patch;
+}
 
 /** Values are odd numbers of up to seven bits; their root mean square. */
 static const double odd_rms = 73.9;
@@ -160,6 +166,12 @@ static pod_transformer_array weight_of(const pod_model *model, int64_t index, in
     return array;
 }
 
+pod_transformer_array pod_transformer_pictures(const pod_model *model, int64_t batch)
+{
+    const int64_t patches = pod_model_tokens(model) - 1;
+    return table(model, "pictures", batch * patches, pod_transformer_pixels(model), 1);
+}
+
 /** Arrays of a matrix: itself, and its bias. */
 static int64_t each_matrix(const pod_model *model)
 {
@@ -181,9 +193,15 @@ static int64_t head_arrays(const pod_model *model)
     return each_matrix(model) * (model->head_dense > 0 ? 2 : 1) - (model->tied > 0 ? 1 : 0);
 }
 
+/** Arrays before the layers: the table, or the patches' matrix with its bias, and positions. */
+static int64_t embedding_arrays(const pod_model *model)
+{
+    return (model->image > 0 ? each_matrix(model) : 1) + (model->positions > 0 ? 1 : 0);
+}
+
 int64_t pod_transformer_arrays(const pod_model *model)
 {
-    int64_t count = 1 + (model->positions > 0) + head_arrays(model);
+    int64_t count = embedding_arrays(model) + head_arrays(model);
     for (int64_t l = 0; l < model->layers; l++) {
         const pod_layer layer = pod_model_layer(model, l);
         count += layer_arrays(model, &layer);
@@ -205,6 +223,15 @@ static pod_transformer_array end_at(const pod_model *model, int64_t index)
 {
     static const double positions_rms = 0.5;
     const int64_t d = model->d_model;
+    if (model->image > 0 && index < each_matrix(model)) {
+        const int64_t pixels = pod_transformer_pixels(model);
+        pod_transformer_array patches =
+            table(model, "patches", pixels, d, 1 / sqrt((double)pixels));
+        if (index > 0) {
+            bias_make(&patches);
+        }
+        return patches;
+    }
     if (index == 0) {
         const int growth = embedding_growth(model);
         pod_transformer_array embedding =
@@ -234,8 +261,7 @@ static pod_transformer_array head_at(const pod_model *model, int64_t at)
 
 pod_transformer_array pod_transformer_array_at(const pod_model *model, int64_t index)
 {
-    const int64_t first = 1 + (model->positions > 0);
-    int64_t at = index - first;
+    int64_t at = index - embedding_arrays(model);
     if (at < 0) {
         return end_at(model, index);
     }
@@ -272,7 +298,8 @@ int pod_transformer_part(const pod_model *model, const pod_transformer_array *ar
         return (int)layer.matmul[array->matmul].part;
     }
     const bool table = strcmp(array->name, "embedding") == 0;
-    const bool before = (table && model->tied == 0) || strcmp(array->name, "positions") == 0;
+    const bool before = (table && model->tied == 0) || strcmp(array->name, "positions") == 0
+                        || strncmp(array->name, "patches", sizeof "patches" - 1) == 0;
     return before ? POD_PLACE_EMBEDDING : POD_PLACE_HEAD;
 }
 
@@ -408,8 +435,8 @@ int64_t pod_transformer_head_position(const pod_model *model, uint64_t seed, int
                                       int64_t sequence, int64_t number)
 {
     const int64_t masked = model->masked;
-    if (masked == 0) {
-        return number;
+    if (masked == 0 || model->image > 0) {
+        return number; /* of a picture the class comes first */
     }
     const int64_t first = seq * number / masked;
     const int64_t next = seq * (number + 1) / masked;

@@ -8,6 +8,8 @@
  *      embedding            [vocab, d_model]      layer.3.in.0, .in.1         gate and up of a gated MLP
  *      positions            [positions, d_model]  layer.3.in                  up of one with two matrices
  *      head                 [d_model, vocab]      layer.3.experts.gate        experts · [k, n], one below the other
+ *      patches              [pixels, d_model], in place of the embedding, of models that read pictures: token 1 + i is
+ *                           patch i times it, token 0 the class, nothing but its position
  *      dense                [d_model, d_model], with `head_dense`: before the head, then the function and a norm
  *      layer.3.query …      as pod_layer.matmul names them: columns of heads lie head by head
  *
@@ -114,6 +116,11 @@ bool pod_transformer_cut_rows(const pod_model *model, const pod_transformer_arra
 /** The values of a patch of an array, row-major; its rows count through all groups. */
 void pod_transformer_fill_patch(const pod_transformer_array *array, uint64_t seed,
                                 const pod_patch *patch, pod_dtype dtype, void *out);
+
+/** Numbers of a patch of a picture. */
+int64_t pod_transformer_pixels(const pod_model *model);
+/** A batch of pictures as an array: a row for each patch, picture by picture. */
+pod_transformer_array pod_transformer_pictures(const pod_model *model, int64_t batch);
 
 /** Token or target number `index` = sequence · seq + position of a batch. */
 int32_t pod_transformer_token(const pod_model *model, uint64_t seed, int64_t index);

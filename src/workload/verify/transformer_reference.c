@@ -268,7 +268,12 @@ static size_t arena_bytes(const pod_transformer_reference *ref)
         const size_t bytes = product_bytes(ref, array->rows, array->columns);
         product = bytes > product ? bytes : product;
     }
-    return layers + largest + product + ENDS * pod_inexact_bytes(tokens, ref->model.d_model)
+    const size_t pictures = ref->model.image > 0
+                                ? pod_inexact_bytes(tokens, pod_transformer_pixels(&ref->model))
+                                      + pod_inexact_bytes(tokens, ref->model.d_model)
+                                : 0;
+    return layers + largest + product + pictures
+           + ENDS * pod_inexact_bytes(tokens, ref->model.d_model)
            + pod_inexact_bytes(tokens, ref->model.vocab) + pod_inexact_bytes(tokens, ONE)
            + (size_t)tokens * sizeof(int32_t);
 }
@@ -357,6 +362,74 @@ static void row_take(const pod_inexact *table, int64_t row, const pod_inexact *x
     }
 }
 
+/** Patches of the chunk's pictures, exact. */
+static pod_inexact pictures_take(pod_transformer_reference *ref)
+{
+    const int64_t patches = ref->args.seq - 1;
+    const pod_transformer_array array = pod_transformer_pictures(&ref->model, ref->args.batch);
+    const pod_inexact x =
+        pod_inexact_make(&ref->step.ix, ref->step.sequences * patches, array.columns);
+    pod_inexact_clear(&x);
+    for (int64_t i = 0; i < x.rows * x.columns; i++) {
+        const pod_patch patch = {.row = ref->step.sequence * patches + i / x.columns,
+                                 .rows = 1,
+                                 .column = i % x.columns,
+                                 .columns = 1};
+        float value;
+        pod_transformer_fill_patch(&array, ref->args.seed, &patch, POD_DTYPE_F32, &value);
+        x.value[i] = (double)value;
+    }
+    return x;
+}
+
+/** Rows of tokens that are patches, from or to rows of patches. */
+static void patches_copy(const pod_transformer_reference *ref, const pod_inexact *x,
+                         const pod_inexact *patches, bool back)
+{
+    const int64_t each = ref->args.seq - 1;
+    for (int64_t r = 0; r < patches->rows; r++) {
+        const pod_inexact token = pod_inexact_rows(x, r / each * ref->args.seq + 1 + r % each, 1);
+        const pod_inexact row = pod_inexact_rows(patches, r, 1);
+        const pod_inexact *from = back ? &token : &row;
+        const pod_inexact *to = back ? &row : &token;
+        memcpy(to->value, from->value, (size_t)x->columns * sizeof *to->value);
+        memcpy(to->square, from->square, (size_t)x->columns * sizeof *to->square);
+    }
+}
+
+/** Tokens of pictures, without their positions. */
+static void patches_embed(pod_transformer_reference *ref, const pod_inexact *x)
+{
+    pod_reference_step *step = &ref->step;
+    const pod_inexact pictures = pictures_take(ref);
+    pod_reference_weight *weight = pod_reference_end_of(step, "patches");
+    const pod_reference_weight *bias = pod_reference_bias_of(step, weight);
+    const pod_inexact_product product = {.site = "fwd.patches", .accumulate = true, .terms = 1};
+    const pod_inexact patches = pod_inexact_make(&step->ix, pictures.rows, x->columns);
+    pod_inexact_clear(&patches);
+    for (int64_t r = 0; bias != NULL && r < patches.rows; r++) {
+        row_take(&bias->value, 0, &patches, r);
+    }
+    pod_inexact_matmul(&step->ix, &product, &pictures, &weight->value, &patches);
+    patches_copy(ref, x, &patches, false);
+}
+
+/** Gradients of the weights that make them. */
+static void patches_embed_back(pod_transformer_reference *ref, const pod_inexact *dx)
+{
+    pod_reference_step *step = &ref->step;
+    const pod_inexact pictures = pictures_take(ref);
+    pod_reference_weight *weight = pod_reference_end_of(step, "patches");
+    const pod_inexact_product gradient = {.site = "patches",
+                                          .transpose_a = true,
+                                          .accumulate = true,
+                                          .terms = ref->args.gradient_terms};
+    const pod_inexact patches = pod_inexact_make(&step->ix, pictures.rows, dx->columns);
+    patches_copy(ref, dx, &patches, true);
+    pod_inexact_matmul(&step->ix, &gradient, &pictures, &patches, &weight->gradient);
+    pod_reference_bias_back(step, pod_reference_bias_of(step, weight), &patches);
+}
+
 static pod_inexact embedding_take(pod_transformer_reference *ref)
 {
     pod_reference_step *step = &ref->step;
@@ -365,8 +438,15 @@ static pod_inexact embedding_take(pod_transformer_reference *ref)
     const int64_t tokens = pod_reference_tokens(step);
     const pod_inexact x = pod_inexact_make(&step->ix, tokens, ref->model.d_model);
     pod_inexact_clear(&x);
+    const size_t mark = step->ix.arena.used;
+    if (table == NULL) {
+        patches_embed(ref, &x);
+    }
+    step->ix.arena.used = mark;
     for (int64_t t = 0; t < tokens; t++) {
-        row_take(&table->value, token_of(ref, step->sequence * ref->args.seq + t), &x, t);
+        if (table != NULL) {
+            row_take(&table->value, token_of(ref, step->sequence * ref->args.seq + t), &x, t);
+        }
         if (positions != NULL) {
             row_take(&positions->value, t % ref->args.seq, &x, t);
         }
@@ -395,9 +475,14 @@ static void embedding_take_back(pod_transformer_reference *ref, const pod_inexac
     const pod_reference_weight *table = pod_reference_end_of(&ref->step, "embedding");
     const pod_reference_weight *positions = pod_reference_end_of(&ref->step, "positions");
     const double part = (double)ref->args.gradient_terms * pod_square(step->ix.roundoff);
+    if (table == NULL) {
+        patches_embed_back(ref, dx);
+    }
     for (int64_t t = 0; t < dx->rows; t++) {
         const int64_t index = step->sequence * ref->args.seq + t;
-        row_add(&table->gradient, token_of(ref, index), dx, t, part);
+        if (table != NULL) {
+            row_add(&table->gradient, token_of(ref, index), dx, t, part);
+        }
         if (positions != NULL) {
             row_add(&positions->gradient, t % ref->args.seq, dx, t, part);
         }

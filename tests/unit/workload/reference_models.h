@@ -24,6 +24,7 @@ static const char *const small_models[] = {
     SMALL "mlp_matrices=2,positions=16,encoder=1",
     SMALL3 ",encoder=1,window=3,global_every=2",
     SMALL3 ",biases=1",
+    SMALL "mlp_matrices=2,positions=10,encoder=1,masked=1,biases=1,image=6,patch=2",
     "transformer:layers=4,d_model=32,d_ff=64,heads=4,kv_heads=2,head_dim=8,vocab=48,mlp_matrices=3,"
     "kv_shared_layers=2,"
     "window=3,global_every=2,qk_norms=1",
@@ -48,7 +49,7 @@ static inline pod_transformer_reference_args small_args(const pod_model *model)
 {
     return (pod_transformer_reference_args){.model = model,
                                             .batch = BATCH,
-                                            .seq = SEQ,
+                                            .seq = model->image > 0 ? model->positions : SEQ,
                                             .dtype = POD_DTYPE_BF16,
                                             .mode = POD_STEP_TRAIN,
                                             .optimizer = POD_OPTIMIZER_SGD,
