@@ -29,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MIRRORED_RANKS_MAX = 128, MIRRORED_STEPS_MAX = 1 << 16 };
+enum { MIRRORED_RANKS_MAX = 128, MIRRORED_STEPS_MAX = 1 << 18 };
 
 /* What other orders must gain to be worth a schedule of their own. */
 static const double mirrored_worth_it = 0.995;

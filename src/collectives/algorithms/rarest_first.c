@@ -140,23 +140,18 @@ static int32_t rarest_chunks(const pod_coll_request *request)
                                        : 1;
 }
 
-/* Links that are slow in some group. @param[out] slow  slow[link] @return whether there are any */
-static bool rarest_slow(const pod_coll_request *request, const pod_coll_axes *axes, bool *slow)
+/* Links that are slow. @param[out] slow  slow[link] @param[out] any  there are some */
+static pod_status rarest_slow(const pod_coll_request *request, const pod_coll_axes *axes,
+                              bool *slow, bool *any, pod_error *err)
 {
-    const pod_group *group = request->group;
-    bool any = false;
-    for (int32_t link = 0; link < axes->nranks * axes->naxes * 2; ++link) {
-        const int direction = axes->hop[link].direction;
-        const int32_t rank = link / (2 * axes->naxes);
-        slow[link] = false;
-        for (int32_t g = 0; g < group->count && direction >= 0; ++g) {
-            const int32_t chip = group->chip_of[(int64_t)g * group->size + rank];
-            slow[link] =
-                slow[link] || pod_slice_link_slowness(request->slice, chip, direction) > 1.0;
-        }
-        any = any || slow[link];
+    double *slowness = NULL;
+    POD_TRY(pod_coll_axes_slowness(axes, request, &slowness, err));
+    *any = slowness != NULL;
+    for (int32_t link = 0; *any && link < axes->nranks * axes->naxes * 2; ++link) {
+        slow[link] = slowness[link] > 1.0;
     }
-    return any;
+    free(slowness);
+    return POD_OK;
 }
 
 /* The spread that is done first, of all links and of all but those of a cable. */
@@ -209,7 +204,10 @@ static pod_status rarest_spread(const pod_coll_request *request, const pod_coll_
         .chunks = chunks,
         .chunk_ps = pod_rate_time_ps(request->link_rate, elements * request->element_bytes),
         .hop_ps = request->hop_latency_ps};
-    *found = !around || rarest_slow(request, axes, left_out);
+    *found = true;
+    if (around) {
+        POD_TRY(rarest_slow(request, axes, left_out, found, err));
+    }
     if (*found && around) {
         POD_TRY(pod_spread_reaches(&args, found, err));
     }

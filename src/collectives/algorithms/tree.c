@@ -86,29 +86,6 @@ static double packing_load(const pod_coll_packing *packing)
     return (double)packing->busiest / packing->ntrees;
 }
 
-/* How slow the links of the group's axes are, of the first group's chips; NULL where none is slow, or memory is
- * short. */
-static double *slowness_of(const pod_coll_request *request, const pod_coll_axes *axes)
-{
-    const int32_t links = axes->nranks * axes->naxes * 2;
-    bool any = false;
-    double *slowness =
-        request->slice->nfaults > 0 ? malloc(((size_t)links + 1) * sizeof *slowness) : NULL;
-    for (int32_t link = 0; slowness != NULL && link < links; ++link) {
-        const int direction = axes->hop[link].direction;
-        const int32_t chip = request->group->chip_of[link / (2 * axes->naxes)];
-        const double slow =
-            direction >= 0 ? pod_slice_link_slowness(request->slice, chip, direction) : 1.0;
-        slowness[link] = slow > 1.0 ? slow : 1.0;
-        any = any || slow > 1.0;
-    }
-    if (!any) {
-        free(slowness);
-        slowness = NULL;
-    }
-    return slowness;
-}
-
 /* Chunks that a tree may be cut into. Disjoint trees can do with many: nobody else wants their links. */
 static int chunks_max(const pod_coll_packing *packing)
 {
@@ -174,7 +151,8 @@ static pod_status best_packing(const pod_coll_request *request, const pod_coll_a
                                int least_trees, int most_trees, double hop_worth,
                                pod_coll_packing *best, pod_error *err)
 {
-    double *slowness = slowness_of(request, axes);
+    double *slowness = NULL;
+    POD_TRY(pod_coll_axes_slowness(axes, request, &slowness, err));
     for (int trees = least_trees; trees <= most_trees; trees += 2) {
         const pod_coll_packing like = {.ntrees = trees, .nranks = axes->nranks, .busiest = 2};
         const pod_coll_packing_args args = {.known = request->packings,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collectives/embedding/axes.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* The dims of the group that make up one axis, the one with the smallest stride first. */
@@ -217,6 +218,37 @@ int32_t pod_coll_axes_number(const pod_coll_axes *axes, int32_t rank)
         number = number * axes->axis[a].length + axes->position[(int64_t)rank * axes->naxes + a];
     }
     return number;
+}
+
+pod_status pod_coll_axes_slowness(const pod_coll_axes *axes, const pod_coll_request *request,
+                                  double **slowness, pod_error *err)
+{
+    const pod_group *group = request->group;
+    const int32_t hops = axes->nranks * axes->naxes * 2;
+    double most = 1.0;
+    *slowness = NULL;
+    if (request->slice->nfaults == 0) {
+        return POD_OK;
+    }
+    double *slow = malloc(((size_t)hops + 1) * sizeof *slow);
+    if (slow == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
+    }
+    for (int32_t hop = 0; hop < hops; ++hop) {
+        const int direction = axes->hop[hop].direction;
+        slow[hop] = 1.0;
+        for (int32_t g = 0; g < group->count && direction >= 0; ++g) {
+            const int32_t chip = group->chip_of[(int64_t)g * group->size + hop / (2 * axes->naxes)];
+            slow[hop] = fmax(slow[hop], pod_slice_link_slowness(request->slice, chip, direction));
+        }
+        most = fmax(most, slow[hop]);
+    }
+    if (most > 1.0) {
+        *slowness = slow;
+    } else {
+        free(slow);
+    }
+    return POD_OK;
 }
 
 void pod_coll_axes_repeat(const pod_coll_axes *axes, const pod_coll_request *request,

@@ -70,6 +70,13 @@ bool pod_coll_axes_symmetric(const pod_coll_axes *axes);
 /** True when a link leads to every neighbour: none is routed. */
 bool pod_coll_axes_linked(const pod_coll_axes *axes);
 
+/** How many times slower than a healthy one the link of every hop is, in the group where it is slowest; 1 where a hop
+ *  is routed.
+ *  @param[out] slowness  slowness[hop], for free; NULL where none is slower
+ *  @return POD_E_NOMEM */
+pod_status pod_coll_axes_slowness(const pod_coll_axes *axes, const pod_coll_request *request,
+                                  double **slowness, pod_error *err);
+
 /** Say how far apart chips do the same (schedule.h, repeat): the algorithm works on these axes, and what a rank does
  *  depends on the graph that it sees and on its positions only as follows.
  *  @param every     every[axis]: along a closed axis, on the position modulo this, which divides the length; NULL =

@@ -18,8 +18,10 @@
     X(bucket)                                                                                      \
     X(rarest_first)                                                                                \
     X(tree)                                                                                        \
+    X(timetable)                                                                                   \
     X(as_all_reduce)                                                                               \
     X(mirrored)                                                                                    \
+    X(opened)                                                                                      \
     X(hamiltonian_ring_1dir)                                                                       \
     X(hamiltonian_rings_2D_disjoint)                                                               \
     X(bucket_1port)                                                                                \

@@ -12,7 +12,8 @@ static const pod_coll_op ring_ops[] = {POD_ALL_REDUCE, POD_ALL_GATHER, POD_REDUC
 static bool is_mine(const pod_coll_algorithm *algorithm)
 {
     return strncmp(algorithm->name, "swing", 5) != 0 && strncmp(algorithm->name, "halving", 7) != 0
-           && strcmp(algorithm->name, "gather") != 0 && (algorithm->ops & 1U << POD_ALL_REDUCE) != 0
+           && strcmp(algorithm->name, "gather") != 0 && strcmp(algorithm->name, "opened") != 0
+           && (algorithm->ops & 1U << POD_ALL_REDUCE) != 0
            && (algorithm->ops & 1U << POD_ALL_GATHER) != 0;
 }
 
