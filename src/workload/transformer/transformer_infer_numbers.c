@@ -22,13 +22,16 @@ static pod_status classes_check(const pod_step_request *request, const pod_work_
     const int64_t pieces = (int64_t)layout->size[POD_MESH_DATA] * layout->size[POD_MESH_EXPERT];
     const bool over_expert = layout->size[POD_MESH_EXPERT] > 1;
     const bool decodes = request->mode == POD_STEP_DECODE;
+    const int64_t chips =
+        layout->size[POD_MESH_SEQUENCE]; /* a piece of the front, one of the back */
+    const int64_t each = chips > 1 && !request->settings.context_unbalanced ? 2 * chips : chips;
     if (over_expert && !decodes
-        && (request->seq % classes != 0 || request->serving.cached % classes != 0)) {
+        && (request->seq % (each * classes) != 0 || request->serving.cached % classes != 0)) {
         return pod_fail(
             err, POD_E_INVALID,
             "--data real: tokens of %lld classes don't divide among chips of expert; use "
-            "a --seq and --cached that are multiples of %lld",
-            (long long)classes, (long long)classes);
+            "a --seq that is a multiple of %lld and a --cached of %lld",
+            (long long)classes, (long long)(each * classes), (long long)classes);
     }
     if (over_expert && decodes && request->batch % (pieces * classes) != 0) {
         return pod_fail(err, POD_E_INVALID,
@@ -59,7 +62,6 @@ pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
         const char *what;
     } lacks[] = {
         {request->mode == POD_STEP_SERVE,              "--mode serve"                                    },
-        {over_expert && over_sequence,                 "prefill over both expert and sequence"           },
         {over_sequence && model->kv_lora > 0,          "latent attention over the mesh axis sequence"    },
         {over_sequence && model->shared_kv > 0,        "keys that are values over the mesh axis sequence"},
         {over_sequence && cached,                      "--cached over the mesh axis sequence"            },
