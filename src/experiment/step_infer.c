@@ -184,7 +184,7 @@ static pod_transformer_reference_args reference_args(const infer_run *run,
         .mode = POD_STEP_FORWARD,
         .seed = run->experiment->seed,
         .activation_terms = run->run_case->work.layout.size[POD_MESH_TENSOR],
-        .squares = run->run_case->work.layout.fsdp.count > 0,
+        .squares = true,
         .input_terms = run->run_case->work.layout.size[POD_MESH_FSDP],
         .context_terms = 1,
         .gradient_terms = 1,
@@ -206,16 +206,14 @@ static pod_status reference_check(const infer_run *run, pod_error *err)
     return st;
 }
 
-/** Sums that norms go by, over fsdp; of the last norm those of the tokens before `prompt` aren't all there. */
+/** Sums that norms go by; of the last norm those of the tokens before `prompt` aren't all there. */
 static void squares_compare(infer_run *run, const pod_transformer_reference *reference,
                             pod_transformer_check *check)
 {
     const pod_step_request *request = &run->run_case->request;
     const int64_t last = 2 * request->model->layers;
     const int64_t each = pod_place_infer_squares(&run->places, request);
-    if (run->run_case->work.layout.fsdp.count > 0) {
-        pod_experiment_words_share(run->experiment, run->places.squares, (last + 1) * each);
-    }
+    pod_experiment_words_share(run->experiment, run->places.squares, (last + 1) * each);
     for (int64_t norm = 0; norm <= last; norm++) {
         char name[NAME_MAX_SQUARES];
         pod_transformer_values values;

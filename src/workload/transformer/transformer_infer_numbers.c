@@ -52,7 +52,6 @@ pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
     const bool cut = tensor > 1;
     const bool spread =
         request->batch / layout->size[POD_MESH_DATA] >= tensor; /* sequences go to chips */
-    const bool over_expert = layout->size[POD_MESH_EXPERT] > 1;
     const bool over_sequence = layout->size[POD_MESH_SEQUENCE] > 1;
     const bool cached = request->serving.cached > 0;
     const bool ends = model->biases > 0 || model->head_dense > 0 || model->masked > 0;

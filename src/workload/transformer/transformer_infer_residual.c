@@ -80,6 +80,25 @@ static void residual_add(pod_tf *tf, pod_tf_infer_numbers *n)
     n->sum = NOT_THERE;
 }
 
+/** Sums of the rows on this chip. */
+static void squares_find(pod_tf *tf, pod_tf_infer_numbers *n)
+{
+    pod_number sums = pod_tf_number_norm_of(tf, false);
+    sums.function = POD_NUMBER_NORM_SUMS;
+    sums.in[0] = pod_tf_number_whole(tf, n->x);
+    n->squares =
+        pod_tf_number_new(tf, "squares", POD_DTYPE_F32, sums.in[0].rows, sums.centred ? 2 : 1);
+    sums.out[0] = pod_tf_number_whole(tf, n->squares);
+    pod_tf_number_compute(tf, &sums);
+}
+
+/** They are compared. */
+static void squares_place(pod_tf *tf, pod_tf_infer_numbers *n)
+{
+    pod_tf_infer_place(tf, POD_PLACE_SQUARES, n->squares, n->norm);
+    n->norm = 1;
+}
+
 /** The norm by sums of all columns. */
 static void norm_by(pod_tf *tf, pod_tf_infer_numbers *n)
 {
@@ -100,6 +119,8 @@ void pod_tf_infer_norm(pod_tf *tf, pod_tf_infer_numbers *n)
         norm_by(tf, n);
     } else if (pod_tf_numbers(tf)) {
         residual_add(tf, n);
+        squares_find(tf, n);
+        squares_place(tf, n);
         n->xn = normed_new(tf, n->x);
     }
 }
@@ -138,13 +159,7 @@ void pod_tf_infer_squares(pod_tf *tf, pod_tf_infer_numbers *n)
 {
     if (over_fsdp(tf, n)) {
         residual_add(tf, n);
-        pod_number sums = pod_tf_number_norm_of(tf, false);
-        sums.function = POD_NUMBER_NORM_SUMS;
-        sums.in[0] = pod_tf_number_whole(tf, n->x);
-        n->squares =
-            pod_tf_number_new(tf, "squares", POD_DTYPE_F32, sums.in[0].rows, sums.centred ? 2 : 1);
-        sums.out[0] = pod_tf_number_whole(tf, n->squares);
-        pod_tf_number_compute(tf, &sums);
+        squares_find(tf, n);
     }
 }
 
@@ -152,8 +167,7 @@ void pod_tf_infer_squares_sum(pod_tf *tf, pod_tf_infer_numbers *n, int32_t op)
 {
     if (over_fsdp(tf, n)) {
         n->squares = sum_over_fsdp(tf, n->squares, op);
-        pod_tf_infer_place(tf, POD_PLACE_SQUARES, n->squares, n->norm);
-        n->norm = 1;
+        squares_place(tf, n);
     }
 }
 

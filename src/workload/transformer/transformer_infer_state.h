@@ -20,7 +20,7 @@ typedef struct pod_tf_infer_numbers {
     int64_t keys;      /**< with those of the step, of all chips */
     int64_t fsdp;      /**< pieces of d_model */
     pod_tf_infer_shares cut;
-    int32_t squares; /**< of a norm over fsdp: sums of rows */
+    int32_t squares; /**< of the rows that a norm reads: sums */
     int32_t norm;    /**< its number in the layer */
     bool returning;  /**< results of experts are on their way back */
     int32_t brought; /**< over sequence: keys and values of this chip's tokens, then of all */

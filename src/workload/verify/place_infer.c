@@ -198,7 +198,7 @@ static void choices_take(const infer_place *p, const pod_place *what, const pod_
     }
 }
 
-/** Of the last norm only the last token of each sequence. */
+/** Of the last norm over fsdp only the last token of each sequence. */
 static void squares_take(const infer_place *p, const pod_place *what, const pod_buffer *buffer,
                          const float *sums)
 {
@@ -206,7 +206,7 @@ static void squares_take(const infer_place *p, const pod_place *what, const pod_
     const int64_t norm = last ? 2 * p->request->model->layers : 2 * what->layer + what->part;
     float *all = p->infer->squares + norm * pod_place_infer_squares(p->infer, p->request);
     for (int64_t r = 0; r < buffer->rows; r++) {
-        const int64_t row = last ? (r + 1) * p->own - 1 : r;
+        const int64_t row = buffer->rows == p->sequences ? (r + 1) * p->own - 1 : r;
         const int64_t token =
             (p->sequence + row / p->own) * p->infer->total + position_of_row(p, row);
         memcpy(all + token * buffer->columns, sums + r * buffer->columns, row_bytes(buffer));

@@ -22,9 +22,8 @@ typedef struct pod_place_infer {
     float *logits;         /**< logits[batch · vocab] */
     int32_t *
         choices; /**< 1 + expert: choices[layer][batch · total · top_k], of this rank's chips, others 0 */
-    float *
-        squares; /**< squares[norm][batch · total · sums], norms as of the reference, of fsdp, likewise */
-    char **kept; /**< caches and scales: kept[(chip · layers + layer) · 2 + scales] */
+    float *squares; /**< squares[norm][batch · total · sums], norms as of the reference, likewise */
+    char **kept;    /**< caches and scales: kept[(chip · layers + layer) · 2 + scales] */
 } pod_place_infer;
 
 /** Without `check`. @return POD_E_NOMEM; fini is fine then, too */

@@ -34,7 +34,7 @@ typedef struct pod_transformer_reference_args {
     /** Of keys and values; of one byte: each head's of a token with a scale of its own (inference). */
     pod_dtype cache;
     bool hidden;  /**< keep what each layer gives, and logits, to find where a layout differs */
-    bool squares; /**< keep sums of the rows that norms read: of inference over fsdp */
+    bool squares; /**< keep sums of the rows that norms read: of inference */
     const pod_transformer_choices *choices; /**< of each layer; NULL: the reference's own */
     /** Weights and moments before the step, after others; sgd, sgd-momentum. NULL: those of the seed, and zeros. */
     const pod_place_state *before;

@@ -94,7 +94,7 @@ static pod_transformer_reference *reference_of(const step_case *c, const int32_t
         .seed = SEED,
         .activation_terms = c->work.layout.size[POD_MESH_TENSOR],
         .input_terms = c->work.layout.size[POD_MESH_FSDP],
-        .squares = c->work.layout.fsdp.count > 0,
+        .squares = true,
         .context_terms = 1,
         .gradient_terms = 1,
         .cache = pod_step_cache_dtype(&c->request),
@@ -105,7 +105,7 @@ static pod_transformer_reference *reference_of(const step_case *c, const int32_t
     return reference;
 }
 
-/** Over fsdp: sums that the step's norms went by. */
+/** Sums that the step's norms went by. */
 static void squares_check(const pod_place_infer *infer, const step_case *c,
                           const pod_transformer_reference *reference, pod_transformer_check *check)
 {
