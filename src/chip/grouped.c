@@ -64,12 +64,18 @@ static int64_t greatest_divisor(int64_t a, int64_t b)
     return a;
 }
 
+/* Groups that have rows. */
+static int64_t taken_groups(const pod_grouped_args *args, int64_t rows)
+{
+    return args->sizes == POD_GROUPS_ONE ? 1 : pod_min_i64(args->groups, rows);
+}
+
 /* Tiles of rows that are visited, again for every group that begins inside one. */
 static int64_t tiles_of(const pod_grouped_args *args, int64_t rows, int64_t tile_m)
 {
-    const int64_t boundaries = pod_min_i64(args->groups, rows) - 1;
+    const int64_t boundaries = taken_groups(args, rows) - 1;
     int64_t aligned = 0;
-    if (args->equal) {
+    if (args->sizes == POD_GROUPS_EQUAL) {
         const int64_t group = rows / args->groups;
         aligned = boundaries / (tile_m / greatest_divisor(group, tile_m));
     }
@@ -90,6 +96,7 @@ typedef struct step_cost {
 typedef struct grouped_sums {
     double time_s;
     double bytes;
+    double zeros; /* steps that only write a tile of zeros */
 } grouped_sums;
 
 /* `count` steps that copy `bytes` each. */
@@ -151,12 +158,17 @@ static grouped_sums steps_sum(const pod_grouped_args *args, const step_cost *cos
     const double tiles = (double)time->tiles;
     const double steps = tiles * nk * nn;
     grouped_sums sum = {0};
+    const double taken = (double)taken_groups(args, rows);
     if (args->op == POD_GROUPED_WEIGHTS) {
-        const double ends = fmin((double)args->groups * nk * nn, steps);
+        const double ends = fmin(taken * nk * nn, steps);
+        const double zeros = ((double)args->groups - taken) * nk * nn;
         grouped_sums_add(&sum, cost, steps - ends, operands);
         grouped_sums_add(&sum, cost, ends, operands + cost->result_bytes);
+        sum.time_s += zeros * cost->result_bytes / cost->hbm_rate;
+        sum.bytes += zeros * cost->result_bytes;
+        sum.zeros = zeros;
     } else if (nk == 1) {
-        const double loads = fmin((double)args->groups * nn, steps);
+        const double loads = fmin(taken * nn, steps);
         grouped_sums_add(&sum, cost, steps - loads, cost->left_bytes + cost->result_bytes);
         grouped_sums_add(&sum, cost, loads, operands + cost->result_bytes);
     } else {
@@ -177,7 +189,7 @@ static pod_matmul_block block_of(const pod_grouped_args *args, const pod_matmul_
 typedef struct device_sum {
     step_cost cost;
     grouped_sums sum;
-    double steps;
+    double steps;  /* those that multiply */
     double step_s; /* of all block steps */
 } device_sum;
 
@@ -196,7 +208,8 @@ static device_sum device_of(const pod_chip_spec *worker, const pod_grouped_args 
     device.sum = steps_sum(args, &device.cost, rows, time);
     device.steps = (double)time->tiles * (double)pod_ceil_div(args->k, time->block.k)
                    * (double)pod_ceil_div(args->n, time->block.n);
-    device.step_s = device.steps * pod_time_to_s(worker->block_step_ps) / worker->cores;
+    device.step_s =
+        (device.steps + device.sum.zeros) * pod_time_to_s(worker->block_step_ps) / worker->cores;
     return device;
 }
 
@@ -279,7 +292,7 @@ static pod_status grouped_check(const pod_grouped_args *args, int64_t *flops, po
                         (long long)args->m, (long long)args->k, (long long)args->n,
                         (long long)args->groups);
     }
-    if (args->equal && args->m % args->groups != 0) {
+    if (args->sizes == POD_GROUPS_EQUAL && args->m % args->groups != 0) {
         return pod_fail(err, POD_E_RANGE,
                         "%lld rows don't divide into %lld equal groups; give a multiple",
                         (long long)args->m, (long long)args->groups);
@@ -334,13 +347,13 @@ pod_status pod_grouped_time_get(const pod_chip_spec *chip, const pod_grouped_arg
         const double steps = device.steps;
         time.time_ps = pod_time_from_s(sum.time_s + device.step_s);
         if (time.time_ps == POD_TIME_NEVER || sum.bytes * devices > POD_TILE_TOTAL_MAX
-            || steps > POD_TILE_TOTAL_MAX) {
+            || steps + sum.zeros > POD_TILE_TOTAL_MAX) {
             return pod_fail(err, POD_E_RANGE,
                             "a grouped matmul of %lldx%lldx%lld lasts over 106 days; make it "
                             "smaller or its tiles larger",
                             (long long)args->m, (long long)args->k, (long long)args->n);
         }
-        time.steps = llround(steps);
+        time.steps = llround(steps + sum.zeros);
         time.hbm_bytes = llround(sum.bytes * devices);
         time.mxu_ps = pod_time_from_s(steps * cost.mxu_s);
         time.vpu_ps = pod_time_from_s(steps * cost.vpu_s);

@@ -20,7 +20,8 @@
  *      copies of a step:  forward, rows: the rows' tile and the result; the weights' tile once a group and
  *                         column where the contraction is one tile, else every step, with results
  *                         every ceil(k / tile_k) steps
- *                         weights: the tiles of both operands; the result's tile when a group ends
+ *                         weights: the tiles of both operands; the result's tile when a group ends. Of a group
+ *                         without rows the result is zero: a step a tile, that writes it
  *      time  = Σ max(work, copies / HBM rate) + steps · block step
  *
  *  JAX's kernel (megablox) differs from tokamax's in two things. It masks the rows of other groups in both operands'
@@ -46,6 +47,13 @@ typedef enum pod_grouped_op {
     POD_GROUPED_WEIGHTS,
 } pod_grouped_op;
 
+/** How many rows are of which group. */
+typedef enum pod_group_sizes {
+    POD_GROUPS_RANDOM,
+    POD_GROUPS_EQUAL,
+    POD_GROUPS_ONE, /**< all are of one; the others have none */
+} pod_group_sizes;
+
 typedef struct pod_grouped_args {
     pod_grouped_op op;
     int64_t groups; /**< >= 1 */
@@ -53,7 +61,7 @@ typedef struct pod_grouped_args {
     int64_t k;      /**< columns of the rows; contracted by forward and rows */
     int64_t n;      /**< columns of the result; weights: of the other operand */
     pod_dtype dtype;
-    bool equal;            /**< groups have the same size; m must be a multiple of groups */
+    pod_group_sizes sizes; /**< equal: m must be a multiple of groups */
     bool megablox;         /**< JAX's kernel, not tokamax's */
     bool split_groups;     /**< devices of a chip share the groups; else the rows of each group */
     int cores;             /**< of the chip that take part; 0 = those that the kernel uses */

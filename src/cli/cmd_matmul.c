@@ -390,8 +390,8 @@ static const pod_cli_option options[] = {
      .group = "Kernels"},
     {"tile", 0, POD_CLI_READ, AT(tile), "MxKxN",
      "of the kernel's grid (default: what fits VMEM; loss: 1024x512x2048)", .read = read_tile, .group = "Kernels"},
-    {"group-sizes", 0, POD_CLI_CHOICE, AT(equal), "random|equal",
-     "sizes of groups (default: random)", .group = "Kernels"},
+    {"group-sizes", 0, POD_CLI_CHOICE, AT(group_sizes), "random|equal|one",
+     "sizes of groups; one: one group has all rows (default: random)", .group = "Kernels"},
     {"launch", 0, POD_CLI_CHOICE, AT(inside), "host|device",
      "of a plain matmul or a convolution: run from the host, as benchmarks do, or inside a program (default: host)"},
 };

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "chip/conv.h"
+#include "chip/grouped.h"
 #include "chip/matmul.h"
 #include "chip/memory.h"
 #include "cli/options.h"
@@ -38,7 +39,7 @@ typedef struct pod_matmul_options {
     pod_conv_shape conv;
     const char *op;
     pod_matmul_block tile;
-    bool equal;  /**< groups */
+    pod_group_sizes group_sizes;
     bool inside; /**< of a program: no launch by the host */
 } pod_matmul_options;
 

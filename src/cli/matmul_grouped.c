@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim matmul --groups: the rows of several groups, each times weights of its own. */
-#include "chip/grouped.h"
 #include "cli/matmul.h"
 #include "cli/tables.h"
 
@@ -21,7 +20,7 @@ pod_status pod_matmul_grouped(pod_cli *cli, const pod_matmul_options *own,
                                    .cores = own->cores,
                                    .groups = own->groups,
                                    .op = (pod_grouped_op)op,
-                                   .equal = own->equal,
+                                   .sizes = own->group_sizes,
                                    .tile = own->tile};
     const bool weights = args.op == POD_GROUPED_WEIGHTS;
     const pod_matmul_matrix arrays[] = {

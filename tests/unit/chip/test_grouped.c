@@ -45,16 +45,41 @@ Test(grouped, a_boundary_inside_a_tile_visits_it_twice)
     pod_grouped_args args = eight;
     cr_assert_eq(time_of(&chip, args).tiles, 16 + 7);
     cr_assert_eq(time_of(&chip, args).steps, (16 + 7) * 2);
-    args.equal = true; /* 512 rows each: two whole tiles */
+    args.sizes = POD_GROUPS_EQUAL; /* 512 rows each: two whole tiles */
     cr_assert_eq(time_of(&chip, args).tiles, 16);
     args.m = 8 * 384; /* 1.5 tiles each: every other boundary is inside one */
     cr_assert_eq(time_of(&chip, args).tiles, 12 + 4);
     args.groups = 1;
-    args.equal = false;
+    args.sizes = POD_GROUPS_RANDOM;
     cr_assert_eq(time_of(&chip, args).tiles, 12);
     args.m = 5; /* of more groups than rows, at most one has one row */
     args.groups = 8;
     cr_assert_eq(time_of(&chip, args).tiles, 1 + 4);
+}
+
+/* All rows are of one of 8 groups: no boundary; of the weights' derivative seven are zeros, of 2 tiles each, which
+ * are only written. */
+Test(grouped, groups_without_rows_are_zeros)
+{
+    const pod_chip_spec chip = chip_make();
+    pod_grouped_args args = eight;
+    args.sizes = POD_GROUPS_ONE;
+    cr_assert_eq(time_of(&chip, args).tiles, 16);
+    pod_grouped_args lone = args;
+    lone.groups = 1;
+    cr_assert_eq(time_of(&chip, args).time_ps, time_of(&chip, lone).time_ps);
+    args.op = lone.op = POD_GROUPED_WEIGHTS;
+    const pod_grouped_time time = time_of(&chip, args);
+    const pod_grouped_time without = time_of(&chip, lone);
+    const int64_t tiles = time.steps - without.steps;
+    cr_assert_eq(tiles, 7 * without.steps / without.tiles);
+    const double zeros = (double)tiles * (double)time.block.k * (double)time.block.n * 2;
+    cr_assert_float_eq((double)(time.hbm_bytes - without.hbm_bytes), zeros, 1);
+    cr_assert_float_eq(pod_time_to_s(time.time_ps - without.time_ps),
+                       zeros / (chip.hbm_bytes_per_s * chip.hbm_eff_frac)
+                           + (double)tiles * pod_time_to_s(chip.block_step_ps),
+                       1e-11);
+    cr_assert_eq(time.mxu_ps, without.mxu_ps);
 }
 
 /* Of a step: work 2·256·512·512 / 1e14 = 1.34218 us and 256·512 / 1e12 = 0.13107 us; copies of rows and result
@@ -218,7 +243,7 @@ Test(grouped, the_cheapest_tile_is_chosen)
     static const pod_grouped_args shapes[] = {
         {.groups = 128, .m = 131000, .k = 1536, .n = 4096            },
         {.groups = 128, .m = 1024,   .k = 2048, .n = 192             },
-        {.groups = 5,   .m = 1280,   .k = 384,  .n = 640,              .equal = true},
+        {.groups = 5,   .m = 1280,   .k = 384,  .n = 640,              .sizes = POD_GROUPS_EQUAL},
         {.groups = 1,             .m = 5000,              .k = 1000,  .n = 2880},
         {.groups = 8,             .m = 100,              .k = 200,   .n = 300  },
     };
@@ -311,7 +336,7 @@ Test(grouped, what_makes_no_sense_is_refused)
     cr_assert_eq(pod_grouped_time_get(&chip, &args, &time, &err), POD_E_RANGE);
     args = eight;
     args.groups = 3;
-    args.equal = true;
+    args.sizes = POD_GROUPS_EQUAL;
     cr_assert_eq(pod_grouped_time_get(&chip, &args, &time, &err), POD_E_RANGE);
     args = eight;
     args.tile = (pod_matmul_block){8192, 8192, 8192}; /* clipped to 4096x512x1024: 31 MiB fit */
