@@ -96,8 +96,9 @@ static void gather(pod_stage *stage, bool backward, message_kind kind, const cha
     if (stage->number != to) {
         const pod_array rows = view(stage, backward, share->op, share->op);
         rows_are(stage, POD_OP_NONE, share, &rows, -1, false);
-        (void)pod_build_send(&stage->build, name, &rows, to,
-                             message_of(stage, kind, stage->number));
+        const int32_t op =
+            pod_build_send(&stage->build, name, &rows, to, message_of(stage, kind, stage->number));
+        rows_are(stage, op, share, &rows, -1, false);
         return;
     }
     for (int32_t s = 0; s < stage->count; s++) {

@@ -43,6 +43,11 @@ static pod_array receive(pod_stage *stage, bool backward)
                : pod_build_recv(&stage->build, "fwd.recv", &empty, stage->number - 1, stage->part);
 }
 
+int32_t pod_stage_messages(const pod_stage *stage)
+{
+    return 2 * stage->request->microbatches;
+}
+
 static void part_forward(pod_stage *stage)
 {
     pod_array x = stage->number > 0 ? receive(stage, false) : stage->ops->input(stage);

@@ -51,8 +51,9 @@ typedef struct pod_stage_ops {
     /** Of the first stage: what becomes of the derivative by its input. */
     void (*finish)(pod_stage *stage, const pod_array *dx);
     void (*update)(pod_stage *stage);
-    /** Of circular pipelines: `part` is rows `i` of `whole`; i < 0: all of them. Join: the other way round, done by op
-     *  `op`, or by what has been added last (POD_OP_NONE). NULL: arrays have no numbers. */
+    /** Of circular pipelines: `part` is rows `i` of `whole`; i < 0: all of them, and then those of this chip as op `op`
+     *  sends them. Join: the other way round, done by op `op`, or by what has been added last (POD_OP_NONE). NULL:
+     *  arrays have no numbers. */
     void (*rows)(pod_stage *stage, int32_t op, const pod_array *whole, const pod_array *part,
                  int32_t i, bool join);
 } pod_stage_ops;
@@ -83,6 +84,9 @@ void pod_stage_fini(pod_stage *stage);
 
 /** Everything in order. @return POD_E_NOMEM, or the first error of the model's ops */
 pod_status pod_stage_build(pod_stage *stage);
+
+/** Messages of 1F1B from this number on are free for the model. */
+int32_t pod_stage_messages(const pod_stage *stage);
 
 /** Name an array of the stage, for real data (workload/build/tensors.h).
  *  @param of_part  it is the rows of the microbatch under way; else it is whole */

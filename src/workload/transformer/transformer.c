@@ -104,6 +104,14 @@ static int32_t embedding_exchange(pod_tf *tf, const char *name, bool backward, i
     return op;
 }
 
+/** Elements that the derivatives of rows are added to and nothing else is. */
+static int64_t rows_zeros(const pod_tf *tf)
+{
+    const pod_tf_bundle *table = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
+    const pod_tf_bundle *words = pod_tf_words(tf);
+    return table->shard + (words != table && !pod_stage_has_output(&tf->stage) ? words->shard : 0);
+}
+
 /** The rows of all tokens out of the table, or their derivatives into its gradient: a product with a 0-1 matrix, as
  *  MaxText's recipes do, or row by row, read and written; derivatives are added, to zeros at first. */
 static void embedding_rows(pod_tf *tf, bool backward, int32_t x, int32_t table)
@@ -114,7 +122,7 @@ static void embedding_rows(pod_tf *tf, bool backward, int32_t x, int32_t table)
     const int64_t size[3] = {backward ? vocab : tf->tokens, backward ? tf->tokens : vocab, d};
     const int64_t elements = tf->tokens * d;
     if (tf->stage.request->settings.embed_by_rows) {
-        const int64_t zeros = backward ? pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING)->shard : 0;
+        const int64_t zeros = backward ? rows_zeros(tf) : 0;
         pod_tf_vector(tf, backward ? "bwd.rows.embed" : "fwd.rows.embed", (double)elements,
                       ((backward ? SCATTER : GATHER) * elements + zeros) * BYTES,
                       TOUCH(x, table, NONE, NONE));
@@ -548,6 +556,17 @@ static pod_array tf_backward(pod_stage *stage, int32_t layer, const pod_array *d
     return array_of(tf, dx);
 }
 
+/** A gradient that rows are added to. @return whether it is new */
+static bool rows_gradient(pod_tf *tf, pod_tf_bundle *bundle)
+{
+    if (!bundle->there || bundle->gradient != NONE) {
+        return false;
+    }
+    bundle->gradient = pod_tf_buffer(tf, "embedding.gradient", POD_MEMORY_GRADIENTS,
+                                     tf->stage.build.dtype, bundle->shard, 1);
+    return true;
+}
+
 /** Rows of the embedding's gradient. */
 static void tf_finish(pod_stage *stage, const pod_array *derivative)
 {
@@ -555,6 +574,7 @@ static void tf_finish(pod_stage *stage, const pod_array *derivative)
     const int32_t dx = pod_tf_whole_buffer(tf, "dx", derivative->buffer, tf->model->d_model);
     pod_tf_bundle *table = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
     tf->layer = -1;
+    tf->came = derivative->op != tf->last_core ? derivative->op : NONE;
     if (tf->model->patch > 0) {
         pod_tf_wait(tf, derivative->op);
         patches_backward(tf, dx);
@@ -563,16 +583,13 @@ static void tf_finish(pod_stage *stage, const pod_array *derivative)
     const int32_t whole = pod_tf_gather_rows(tf, "bwd.gather.rows", dx);
     pod_tf_wait(tf, embedding_exchange(tf, "bwd.exchange.embedding", true, dx,
                                        whole != NONE ? whole : derivative->op));
-    const bool first = table->gradient == NONE;
-    if (table->there && first) {
-        table->gradient = pod_tf_buffer(tf, "embedding.gradient", POD_MEMORY_GRADIENTS,
-                                        tf->stage.build.dtype, table->shard, 1);
-    }
     pod_tf_bundle *words = pod_tf_words(tf);
+    const bool first = rows_gradient(tf, table);
+    const bool first_words = words == table ? first : rows_gradient(tf, words);
     pod_tf_wait(tf, words != table ? words->gradient_op
                                    : NONE); /* rows are added to what the head left */
     embedding_rows(tf, true, dx, words->gradient);
-    pod_tf_number_pick_back(tf, table, words, dx, first);
+    pod_tf_number_pick_back(tf, table, words, dx, (const bool[2]){first, first_words});
     const bool last = pod_stage_part_is_last(stage);
     if (table->there && last) {
         table->gradient_op = tf->last_core;

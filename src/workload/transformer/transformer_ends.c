@@ -73,7 +73,7 @@ void pod_tf_number_pick(pod_tf *tf, const pod_tf_bundle *table, const pod_tf_bun
 }
 
 void pod_tf_number_pick_back(pod_tf *tf, const pod_tf_bundle *table, const pod_tf_bundle *words,
-                             int32_t dx, bool first)
+                             int32_t dx, const bool first[2])
 {
     if (pod_tf_numbers(tf)) {
         const bool tied = tf->model->tied > 0;
@@ -82,9 +82,9 @@ void pod_tf_number_pick_back(pod_tf *tf, const pod_tf_bundle *table, const pod_t
         pick.in[1] = pod_tf_number_whole(tf, pod_tf_number(tf, dx));
         pick.out[0] = vocabulary(tf, words, pod_tf_number(tf, words->gradient));
         pick.transpose_b = tied;
-        pick.accumulate = !first || tied; /* to what the head has left */
+        pick.accumulate = !first[1]; /* to what the head has left, too */
         pod_tf_number_compute(tf, &pick);
-        pick.accumulate = !first || !tied;
+        pick.accumulate = !first[0] || !tied;
         positions_pick(tf, table, &pick, POD_PLACE_POSITION_GRADIENTS);
     }
 }

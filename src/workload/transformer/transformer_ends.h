@@ -9,11 +9,12 @@
 #include "workload/transformer/transformer_state.h"
 
 /** The rows of all tokens of the chips of `cut`; backward their derivatives into the table's gradient.
- *  @param words  where the rows of the vocabulary are: the table, or a tied head */
+ *  @param words  where the rows of the vocabulary are: the table, or a tied head
+ *  @param first  whether nothing has been added to the gradient of either yet */
 void pod_tf_number_pick(pod_tf *tf, const pod_tf_bundle *table, const pod_tf_bundle *words,
                         int32_t x);
 void pod_tf_number_pick_back(pod_tf *tf, const pod_tf_bundle *table, const pod_tf_bundle *words,
-                             int32_t dx, bool first);
+                             int32_t dx, const bool first[2]);
 /** x = tokens of pictures: patches times their weights, bias and positions; backward their gradient. */
 void pod_tf_number_patches(pod_tf *tf, int32_t weights, int32_t x);
 void pod_tf_number_patches_back(pod_tf *tf, int32_t dx, int32_t partial);

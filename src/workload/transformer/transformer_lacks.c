@@ -38,7 +38,10 @@ static void model_lacks(const pod_model *m, const char **lack)
 static void layout_lacks(const pod_step_request *r, const pod_work_layout *layout,
                          const char **lack)
 {
-    lack_note(lack, r->model->tied > 0 && layout->stages > 1, "a tied head over pipeline");
+    lack_note(lack,
+              r->model->tied > 0 && (r->model->biases > 0 || r->model->head_dense > 0)
+                  && layout->stages > 1 && !pod_circular_is_on(r, layout->stages),
+              "a tied head with biases or a dense one over pipeline");
     const bool shares = r->model->kv_shared_layers > 0;
     lack_note(lack, shares && layout->stages > 1,
               "layers that share keys and values over pipeline");
@@ -50,9 +53,9 @@ static void layout_lacks(const pod_step_request *r, const pod_work_layout *layou
               "a gather of weights that are quantised before");
     lack_note(lack, r->attention == POD_ATTENTION_PLAIN, "--attention plain");
     const bool pieces = r->collective_matmul && layout->size[POD_MESH_TENSOR] > 1;
-    lack_note(lack, pieces && pod_circular_is_on(r, layout->stages),
-              "--collective-matmul on in a circular pipeline");
-    lack_note(lack, pieces && r->model->kv_lora > 0, "--collective-matmul on of latent attention");
+    lack_note(lack,
+              pieces && pod_circular_is_on(r, layout->stages) && r->microbatches > layout->stages,
+              "--collective-matmul on in a circular pipeline with more microbatches than stages");
     lack_note(lack, pieces && r->model->head_dense > 0, "--collective-matmul on of a dense head");
 }
 

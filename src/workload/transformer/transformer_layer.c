@@ -616,7 +616,19 @@ static void latents_by_weights(pod_tf *tf, const pod_layer *layer, const layer_s
     pod_tf_multiply_weights(tf, &none, &latents);
 }
 
-/** Products of a projection's gradient: by its input, and by its weights. */
+/** Derivatives of latents that products of pieces have written, in the order of tokens. */
+static void latents_turn(pod_tf *tf, const pod_layer *layer, const pod_tf_summing *sum)
+{
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        if (pod_tf_makes_latent(tf, m)) {
+            pod_tf_pieces_sum_columns(tf, sum, pod_tf_column_first(tf, layer, m), m->n);
+        }
+    }
+}
+
+/** Products of a projection's gradient: by its input, and by its weights. Latents' derivatives are there when all
+ *  pieces are summed. */
 static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer_state *s,
                                  const attention_gradient *g, int32_t weights, int32_t dxn)
 {
@@ -637,11 +649,12 @@ static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer
     const int32_t partial = g->out_done ? g->partial : pod_tf_gradient_buffer(tf, bundle);
     pod_tf_quantize(tf, tf->tokens * (tf->model->d_model + pod_tf_context_width(tf, layer)), s->xn);
     int32_t latents = NONE;
-    const int32_t summed = latents_sum(tf, layer, dqkv, &latents);
+    const bool last = tf->pieces && tf->model->kv_lora > 0;
+    int32_t summed = last ? NONE : latents_sum(tf, layer, dqkv, &latents);
     pod_tf_products derivatives = {0};
     for (int i = 0; i < layer->nmatmuls; i++) {
         const pod_layer_matmul *m = &layer->matmul[i];
-        const bool later = summed != NONE && pod_tf_makes_latent(tf, m);
+        const bool later = tf->tensor > 1 && pod_tf_makes_latent(tf, m);
         if (m->role == POD_ROLE_PROJECTION && !(g->out_done && is_of_queries(m)) && !later) {
             derivatives.product[derivatives.count++] =
                 weights_derivative(tf, layer, s, m, dqkv, partial);
@@ -651,9 +664,16 @@ static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer
         derivatives.product[derivatives.count++] = out_derivative(tf, layer, s, g->dout, partial);
     }
     pod_tf_multiply_weights(tf, &sum, &derivatives);
+    if (last) {
+        pod_tf_multiply_sum_end(tf, &sum);
+        latents_turn(tf, layer, &sum);
+        summed = latents_sum(tf, layer, dqkv, &latents);
+    }
     latents_by_weights(tf, layer, s, TOUCH(dqkv, partial, latents), summed);
     pod_tf_gradient(tf, bundle, partial);
-    pod_tf_multiply_sum_end(tf, &sum);
+    if (!last) {
+        pod_tf_multiply_sum_end(tf, &sum);
+    }
 }
 
 /** Beside the reduce-scatter of gradients of keys and values: what needs only those of queries and of the output. */
@@ -729,8 +749,11 @@ int32_t pod_tf_layer_backward(pod_tf *tf, int32_t dy)
     int32_t weights = again ? pod_tf_use_begin(tf)->gathered : NONE;
     const bool rows_cut = tf->rows_cut;
     layer_state s = {.early = {.dy = dy}};
-    /* the embedding gives whole rows, and norms are kept after they were gathered */
-    tf->rows_cut = tf->pieces && tf->layer > 0 && !pod_tf_is_kept(tf, 1U << POD_KEEP_NORMS);
+    /* the embedding gives whole rows, but not to a pass of a circular pipeline, and norms are kept after they were
+     * gathered */
+    const bool passes = tf->stage.circular && !tf->stage.outside;
+    tf->rows_cut =
+        tf->pieces && (tf->layer > 0 || passes) && !pod_tf_is_kept(tf, 1U << POD_KEEP_NORMS);
     tf->program->recomputes = true;
     attention_again(tf, &layer, weights, &s);
     s.mlp = pod_tf_mlp_again(tf, &layer, s.xn2);

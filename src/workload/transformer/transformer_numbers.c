@@ -372,7 +372,9 @@ static void latent_norm(pod_tf *tf, const pod_tf_factor *factor)
     if (factor->raw != NONE && factor->kind != POD_TF_BY_INPUT) {
         pod_number norm = pod_tf_number_norm_of(tf, false);
         norm.out[0] = whole_of(tf, factor->a);
-        norm.in[0] = columns_of(tf, factor->raw, factor->latent, norm.out[0].columns);
+        const int64_t first = factor->kind == POD_TF_FORWARD ? factor->out_row : 0;
+        norm.in[0] = some_rows(columns_of(tf, factor->raw, factor->latent, norm.out[0].columns),
+                               first, norm.out[0].rows);
         compute(tf, &norm);
     }
 }
@@ -383,8 +385,10 @@ static void latent_back(pod_tf *tf, const pod_tf_factor *factor)
     if (factor->raw != NONE && factor->kind == POD_TF_BY_INPUT) {
         pod_number norm = pod_tf_number_norm_of(tf, true);
         norm.in[1] = whole_of(tf, factor->out);
-        norm.in[0] = columns_of(tf, factor->raw, factor->latent, norm.in[1].columns);
-        norm.out[0] = columns_of(tf, factor->a, factor->latent, norm.in[1].columns);
+        norm.in[0] = some_rows(columns_of(tf, factor->raw, factor->latent, norm.in[1].columns),
+                               factor->a_row, norm.in[1].rows);
+        norm.out[0] = some_rows(columns_of(tf, factor->a, factor->latent, norm.in[1].columns),
+                                factor->a_row, norm.in[1].rows);
         compute(tf, &norm);
     }
 }
@@ -429,13 +433,19 @@ static int32_t turned_rows(pod_tf *tf)
     return tf->turned_rows;
 }
 
-void pod_tf_number_rows_turn(pod_tf *tf, pod_number_view from, pod_number_view to)
+pod_number pod_tf_number_turn_of_rows(pod_tf *tf, pod_number_view from, pod_number_view to)
 {
     pod_number pick = number_of(POD_NUMBER_PICK);
     pick.in[0] = some_rows(whole_of(tf, turned_rows(tf)), 0, to.rows);
     pick.in[1] = from;
     pick.out[0] = to;
     pick.untimed = true;
+    return pick;
+}
+
+void pod_tf_number_rows_turn(pod_tf *tf, pod_number_view from, pod_number_view to)
+{
+    const pod_number pick = pod_tf_number_turn_of_rows(tf, from, to);
     compute(tf, &pick);
 }
 

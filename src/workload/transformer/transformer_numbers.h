@@ -73,6 +73,7 @@ void pod_tf_number_function_back_of(pod_tf *tf, int32_t before, int32_t by_after
 
 /** The last core op: rows of `to` are those of `from` in the other order, by pieces or by tokens (transformer_turns.h);
  *  the first ones, where `to` has fewer. */
+pod_number pod_tf_number_turn_of_rows(pod_tf *tf, pod_number_view from, pod_number_view to);
 void pod_tf_number_rows_turn(pod_tf *tf, pod_number_view from, pod_number_view to);
 
 /** A collective that moves `from` to `to`, buffers of numbers; NONE is no op: then `to` was `from` all along.

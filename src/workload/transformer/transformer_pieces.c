@@ -119,12 +119,14 @@ static int32_t piece_add(pod_tf *tf, const pod_tf_summing *s, int32_t piece, int
 {
     const int64_t rows = tf->tokens / tf->tensor;
     int32_t sum = NONE;
+    bool first = s->arrived[side] == NONE;
     for (int i = 0; i < s->products->count; i++) {
         rows_matmul(tf, s->products, i, rows);
         sum = i == 0 ? pod_tf_pieces_sum_from(tf, s, piece, s->arrived[side]) : sum;
-        const pod_tf_product p = pod_tf_pieces_sum_product(tf, s, &s->products->product[i], piece,
-                                                           sum, i == 0 && s->arrived[side] == NONE);
+        const pod_tf_product p =
+            pod_tf_pieces_sum_product(tf, s, &s->products->product[i], piece, sum, first);
         pod_tf_number_product(tf, &p, rows);
+        first = first && p.factor.out != sum;
     }
     return pod_tf_pieces_sum_round(tf, sum);
 }
@@ -158,6 +160,7 @@ pod_tf_summing pod_tf_multiply_sum(pod_tf *tf, const pod_tf_products *products)
         .waits = {NONE, NONE},
         .arrived = {NONE, NONE},
         .turned = NONE,
+        .raw = NONE,
         .beside = NONE
     };
     if (tf->pieces) {

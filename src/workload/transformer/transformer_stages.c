@@ -7,8 +7,19 @@
 
 /* ---- rows ---- */
 
-static pod_number rows_copy(const pod_tf *tf, int32_t from, int32_t to, int32_t i, bool join)
+/** Whether rows are a chip's piece of those of all chips of tensor, which the embedding gives. */
+static bool is_piece(const pod_tf *tf, int32_t whole, int32_t part)
 {
+    return tf->pieces && tf->program->buffers[whole].rows == tf->tokens
+           && tf->program->buffers[part].rows == tf->tokens / tf->tensor;
+}
+
+static pod_number rows_copy(pod_tf *tf, int32_t from, int32_t to, int32_t i, bool join)
+{
+    if (is_piece(tf, from, to)) {
+        return pod_tf_number_turn_of_rows(tf, pod_tf_number_whole(tf, from),
+                                          pod_tf_number_whole(tf, to));
+    }
     const pod_buffer *part = &tf->program->buffers[join ? from : to];
     const pod_number_view whole = pod_tf_number_whole(tf, join ? from : to);
     const pod_number_view piece =
@@ -36,8 +47,17 @@ void pod_tf_stages_rows(pod_stage *stage, int32_t op, const pod_array *whole, co
     if (!pod_tf_numbers(tf)) {
         return;
     }
-    if (i < 0) {
-        pod_tf_number_set(tf, part->buffer, pod_tf_number(tf, whole->buffer));
+    const int32_t all = pod_tf_number(tf, whole->buffer);
+    if (i < 0 && tf->pieces && is_piece(tf, all, pod_tf_number(tf, part->buffer))) {
+        const pod_number copy = rows_copy(tf, all, pod_tf_number(tf, part->buffer), 0, false);
+        if (op != NONE) {
+            (void)pod_program_number(tf->program, op, &copy);
+        }
+    } else if (i < 0
+               || (!join
+                   && tf->program->buffers[all].rows
+                          == tf->program->buffers[pod_tf_number(tf, part->buffer)].rows)) {
+        pod_tf_number_set(tf, part->buffer, all);
     } else if (!join) {
         rows_wait(tf, pod_tf_number(tf, whole->buffer), pod_tf_number(tf, part->buffer), i);
     } else {
@@ -65,18 +85,33 @@ void pod_tf_stages_take(pod_tf *tf, int32_t buffer)
 
 /* ---- gradients ---- */
 
+pod_tf_stages_list pod_tf_stages_ring(const pod_tf *tf)
+{
+    const pod_stage *stage = &tf->stage;
+    const int32_t last = stage->count - 1;
+    if (!stage->circular) {
+        const int32_t other = stage->number == 0 ? last : 0;
+        return (pod_tf_stages_list){
+            .count = 2, .place = stage->number == 0 ? 0 : 1, .next = other, .before = other};
+    }
+    return (pod_tf_stages_list){.count = stage->count,
+                                .place = stage->number,
+                                .next = (stage->number + 1) % stage->count,
+                                .before = (stage->number + last) % stage->count};
+}
+
 /** The piece that comes in a step. */
 static int32_t piece_of_step(const pod_tf *tf, int32_t step)
 {
-    const int32_t stages = tf->stage.count;
-    return ((tf->stage.number - 1 - step) % stages + stages) % stages;
+    const pod_tf_stages_list ring = pod_tf_stages_ring(tf);
+    return ((ring.place - 1 - step) % ring.count + ring.count) % ring.count;
 }
 
 /** Elements of a piece that there are: the last ones may be fewer. */
 static int64_t piece_elements(const pod_tf *tf, const pod_tf_bundle *bundle, int32_t piece)
 {
     const int64_t most = tf->program->buffers[bundle->pieces].rows;
-    const int64_t left = bundle->shard - piece * most;
+    const int64_t left = bundle->common - piece * most;
     return left < 0 ? 0 : left < most ? left : most;
 }
 
@@ -89,7 +124,7 @@ static pod_number_view own_piece(pod_tf *tf, const pod_tf_bundle *bundle, int32_
 
 void pod_tf_stages_begin(pod_tf *tf, pod_tf_bundle *bundle, int64_t elements)
 {
-    for (int32_t i = 0; i < tf->stage.count; i++) {
+    for (int32_t i = 0; i < pod_tf_stages_ring(tf).count; i++) {
         const int32_t piece = pod_tf_number_new(tf, "piece", tf->stage.build.dtype, elements, 1);
         bundle->pieces = i == 0 ? piece : bundle->pieces;
     }
@@ -97,7 +132,7 @@ void pod_tf_stages_begin(pod_tf *tf, pod_tf_bundle *bundle, int64_t elements)
 
 void pod_tf_stages_send(pod_tf *tf, const pod_tf_bundle *bundle, int32_t op, int32_t buffer)
 {
-    const int32_t piece = tf->stage.number;
+    const int32_t piece = pod_tf_stages_ring(tf).place;
     if (pod_tf_numbers(tf) && op != NONE) {
         pod_number copy = pod_tf_number_begin(POD_NUMBER_COPY);
         copy.in[0] = own_piece(tf, bundle, piece);
@@ -109,7 +144,7 @@ void pod_tf_stages_send(pod_tf *tf, const pod_tf_bundle *bundle, int32_t op, int
 
 void pod_tf_stages_receive(pod_tf *tf, const pod_tf_bundle *bundle, int32_t step, int32_t buffer)
 {
-    if (pod_tf_numbers(tf) && step < tf->stage.count - 1) {
+    if (pod_tf_numbers(tf) && step < pod_tf_stages_ring(tf).count - 1) {
         (void)pod_tf_number_next(tf, buffer);
     } else if (pod_tf_numbers(tf)) {
         pod_tf_number_set(tf, buffer, bundle->pieces + piece_of_step(tf, step));
@@ -124,7 +159,7 @@ void pod_tf_stages_add(pod_tf *tf, const pod_tf_bundle *bundle, int32_t step, in
     const int32_t piece = piece_of_step(tf, step);
     const int64_t elements = piece_elements(tf, bundle, piece);
     const int32_t came = pod_tf_number(tf, buffer);
-    if (step == tf->stage.count - 2) {
+    if (step == pod_tf_stages_ring(tf).count - 2) {
         pod_tf_number_set(tf, buffer, bundle->pieces + piece);
     } else {
         (void)pod_tf_number_next(tf, buffer);
@@ -142,7 +177,7 @@ void pod_tf_stages_end(pod_tf *tf, const pod_tf_bundle *bundle)
         return;
     }
     const int32_t to = pod_tf_number_next(tf, bundle->gradient);
-    for (int32_t i = 0; i < tf->stage.count; i++) {
+    for (int32_t i = 0; i < pod_tf_stages_ring(tf).count; i++) {
         const int64_t elements = piece_elements(tf, bundle, i);
         pod_number copy = pod_tf_number_begin(POD_NUMBER_COPY);
         copy.in[0] = pod_tf_number_matrix(tf, bundle->pieces + i, 0, elements, 1);

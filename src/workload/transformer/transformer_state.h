@@ -21,10 +21,11 @@ typedef struct pod_tf_bundle {
     const char *name; /**< "attention", static */
     int32_t layer;
     bool there;
-    bool experts;       /**< gathered over fsdp only */
-    bool shared;        /**< all stages of a circular pipeline have it */
-    int64_t shard;      /**< elements a chip stores */
-    int64_t whole;      /**< elements a chip uses */
+    bool experts;   /**< gathered over fsdp only */
+    bool shared;    /**< all stages of a circular pipeline have it, or the first and the last one */
+    int64_t shard;  /**< elements a chip stores */
+    int64_t whole;  /**< elements a chip uses */
+    int64_t common; /**< of the shard, the first: those that other stages have, too */
     pod_axis_list cut;  /**< over which it is gathered */
     pod_axis_list late; /**< over which gradients are all-reduced */
     int32_t weights;    /**< buffers */

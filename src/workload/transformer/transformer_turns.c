@@ -50,12 +50,25 @@ void pod_tf_pieces_gathered(pod_tf *tf, const pod_tf_pieces_come *g, int32_t pie
     }
 }
 
-pod_tf_product pod_tf_pieces_gathered_product(const pod_tf *tf, const pod_tf_pieces_come *g,
+/** Room for a piece of a latent's norm, or of the derivative by it. */
+static int32_t piece_of_latent(pod_tf *tf, int32_t number)
+{
+    return number != NONE
+               ? turns_new(tf, "latent", piece_rows(tf), tf->program->buffers[number].columns)
+               : NONE;
+}
+
+pod_tf_product pod_tf_pieces_gathered_product(pod_tf *tf, const pod_tf_pieces_come *g,
                                               const pod_tf_product *product, int32_t piece,
                                               int32_t arrived)
 {
     pod_tf_product p = *product;
-    p.factor.a = arrived;
+    if (pod_tf_numbers(tf) && p.factor.raw != NONE) { /* made of this piece before */
+        p.factor.a = piece_of_latent(tf, p.factor.a);
+        p.factor.raw = g->made;
+    } else {
+        p.factor.a = arrived;
+    }
     p.factor.out = g->made;
     p.factor.out_row = piece * piece_rows(tf);
     return p;
@@ -83,9 +96,23 @@ void pod_tf_pieces_gather_end(pod_tf *tf, const pod_tf_pieces_come *g,
 
 void pod_tf_pieces_sum_begin(pod_tf *tf, pod_tf_summing *s)
 {
-    const pod_tf_factor *f = &s->products->product[0].factor;
-    s->turned = pod_tf_pieces_turn(tf, f->a);
-    s->beside = f->add ? pod_tf_pieces_turn(tf, f->out) : NONE;
+    const pod_tf_product *p = s->products->product;
+    s->turned = pod_tf_pieces_turn(tf, p->factor.a);
+    while (pod_tf_numbers(tf) && p->factor.raw != NONE) { /* their results aren't summed */
+        s->raw = s->raw == NONE ? pod_tf_pieces_turn(tf, p->factor.raw) : s->raw;
+        p++;
+    }
+    s->beside = p->factor.add ? pod_tf_pieces_turn(tf, p->factor.out) : NONE;
+}
+
+void pod_tf_pieces_sum_columns(pod_tf *tf, const pod_tf_summing *s, int64_t first, int64_t columns)
+{
+    if (pod_tf_numbers(tf) && s->turned != NONE) {
+        const int32_t to = s->products->product[0].factor.a;
+        pod_tf_number_rows_turn(tf,
+                                pod_tf_number_part(tf, s->turned, 0, tf->tokens, first, columns),
+                                pod_tf_number_part(tf, to, 0, tf->tokens, first, columns));
+    }
 }
 
 /** sum (+)= a */
@@ -112,13 +139,18 @@ int32_t pod_tf_pieces_sum_from(pod_tf *tf, const pod_tf_summing *s, int32_t piec
     return sum;
 }
 
-pod_tf_product pod_tf_pieces_sum_product(const pod_tf *tf, const pod_tf_summing *s,
+pod_tf_product pod_tf_pieces_sum_product(pod_tf *tf, const pod_tf_summing *s,
                                          const pod_tf_product *product, int32_t piece, int32_t sum,
                                          bool first)
 {
     pod_tf_product p = *product;
     p.factor.a = s->turned;
     p.factor.a_row = piece * piece_rows(tf);
+    if (pod_tf_numbers(tf) && p.factor.raw != NONE) {
+        p.factor.out = piece_of_latent(tf, p.factor.out);
+        p.factor.raw = s->raw;
+        return p;
+    }
     p.factor.out = sum;
     p.factor.add = !first || s->beside != NONE;
     return p;

@@ -35,6 +35,7 @@ typedef struct pod_tf_summing {
     int32_t waits[2];                /**< ops that the next piece or the end waits for */
     int32_t arrived[2];              /**< numbers that they bring; POD_OP_NONE: none yet */
     int32_t turned;                  /**< numbers that products read, */
+    int32_t raw;                     /**< what norms of latents read; POD_OP_NONE: no latents */
     int32_t beside;                  /**< and to which they are added; POD_OP_NONE: none */
 } pod_tf_summing;
 
@@ -51,7 +52,7 @@ pod_tf_pieces_come pod_tf_pieces_gather_begin(pod_tf *tf, const pod_tf_products 
 void pod_tf_pieces_gathered(pod_tf *tf, const pod_tf_pieces_come *g, int32_t piece,
                             int32_t arrived);
 /** A product of piece `piece` as it computes. */
-pod_tf_product pod_tf_pieces_gathered_product(const pod_tf *tf, const pod_tf_pieces_come *g,
+pod_tf_product pod_tf_pieces_gathered_product(pod_tf *tf, const pod_tf_pieces_come *g,
                                               const pod_tf_product *product, int32_t piece,
                                               int32_t arrived);
 /** All rows in the order of tokens: of what was gathered, for which `buffer` stands from now on, and of what the
@@ -64,9 +65,12 @@ void pod_tf_pieces_sum_begin(pod_tf *tf, pod_tf_summing *s);
 /** The last core op begins the sum of a piece with that and with what has come. @return f32 */
 int32_t pod_tf_pieces_sum_from(pod_tf *tf, const pod_tf_summing *s, int32_t piece, int32_t arrived);
 /** A product of piece `piece` that is added to it. @param first  nothing is there yet */
-pod_tf_product pod_tf_pieces_sum_product(const pod_tf *tf, const pod_tf_summing *s,
+pod_tf_product pod_tf_pieces_sum_product(pod_tf *tf, const pod_tf_summing *s,
                                          const pod_tf_product *product, int32_t piece, int32_t sum,
                                          bool first);
+/** Columns of what products read that they have written: derivatives of latents, in the order of tokens when all is
+ *  summed. */
+void pod_tf_pieces_sum_columns(pod_tf *tf, const pod_tf_summing *s, int64_t first, int64_t columns);
 /** It, rounded. */
 int32_t pod_tf_pieces_sum_round(pod_tf *tf, int32_t sum);
 /** The sums of both sides together. */

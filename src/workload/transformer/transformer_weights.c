@@ -72,6 +72,7 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
     bundle->there = whole > 0;
     bundle->whole = whole;
     bundle->shard = pod_ceil_div(whole, pod_work_layout_pieces(layout, &bundle->cut));
+    bundle->common = bundle->shard;
     bundle->moments = POD_OP_NONE;
     bundle->gradient = POD_OP_NONE;
     bundle->gathered = POD_OP_NONE;
@@ -102,7 +103,7 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
     }
 }
 
-/** What stands before the first layer. @param table  weights of the head's columns, which a tied embedding shares */
+/** What stands before the first layer, without a tied table. @param table  weights of the head's columns */
 static int64_t embedding_size(const pod_tf *tf, int64_t table)
 {
     const pod_model *model = tf->model;
@@ -112,8 +113,7 @@ static int64_t embedding_size(const pod_tf *tf, int64_t table)
     }
     const int64_t patch = POD_PICTURE_CHANNELS * model->patch * model->patch + model->biases;
     const int64_t further = model->layer_embedding * pod_ceil_div(model->vocab, tf->tensor);
-    const bool own_table = !(model->tied && pod_stage_has_output(&tf->stage));
-    const int64_t first = model->patch > 0 ? patch * model->d_model : own_table ? table : 0;
+    const int64_t first = model->patch > 0 ? patch * model->d_model : model->tied ? 0 : table;
     return first + further * model->layers + model->positions * model->d_model;
 }
 
@@ -155,10 +155,16 @@ void pod_tf_bundles_make(pod_tf *tf)
     embedding->layer = -1;
     embedding->shared = tf->stage.circular;
     head->layer = -1;
-    head->shared = tf->stage.circular;
+    head->shared = tf->stage.circular || (tf->model->tied > 0 && tf->stage.count > 1);
     bundle_make(tf, embedding, blocks ? "stem" : "embedding",
                 pod_stage_has_input(&tf->stage) ? embedding_size(tf, table) : 0);
-    bundle_make(tf, head, "head", pod_stage_has_output(&tf->stage) ? head_size(tf, table) : 0);
+    bundle_make(tf, head, "head",
+                pod_stage_has_output(&tf->stage)                         ? head_size(tf, table)
+                : tf->model->tied > 0 && pod_stage_has_input(&tf->stage) ? table
+                                                                         : 0);
+    head->common = tf->stage.circular
+                       ? head->shard
+                       : pod_ceil_div(table, pod_work_layout_pieces(tf->layout, &head->cut));
 }
 
 pod_tf_bundle *pod_tf_bundle_of(const pod_tf *tf, int32_t layer, int part)
@@ -171,8 +177,7 @@ pod_tf_bundle *pod_tf_bundle_of(const pod_tf *tf, int32_t layer, int part)
 
 pod_tf_bundle *pod_tf_words(const pod_tf *tf)
 {
-    const bool tied = tf->model->tied > 0 && pod_stage_has_output(&tf->stage);
-    return pod_tf_bundle_of(tf, 0, tied ? POD_TF_HEAD : POD_TF_EMBEDDING);
+    return pod_tf_bundle_of(tf, 0, tf->model->tied > 0 ? POD_TF_HEAD : POD_TF_EMBEDDING);
 }
 
 /* ---- uses ---- */
@@ -441,16 +446,17 @@ static bool crosses_slices(const pod_tf *tf, const pod_tf_bundle *bundle)
     return bundle->late.count > 0 && pod_mesh_slices_of(tf->layout->mesh, mask) > 1;
 }
 
-/** Round a ring of the stages, in as many pieces: each adds to what comes, then passes on what is done. All stages do
- *  so for the weights that all have. */
+/** Round the ring of the stages that have a bundle, in as many pieces: each adds to what comes, then passes on what is
+ *  done. */
 static void stages_sum(pod_tf *tf, pod_tf_bundle *bundle)
 {
-    const int32_t stages = tf->stage.count;
-    const int32_t next = (tf->stage.number + 1) % stages;
-    const int32_t before = (tf->stage.number + stages - 1) % stages;
-    const int32_t first =
-        pod_circular_messages(&tf->stage) + 2 * stages * (int32_t)(bundle - tf->bundles);
-    const int64_t elements = pod_ceil_div(bundle->shard, stages);
+    const pod_tf_stages_list ring = pod_tf_stages_ring(tf);
+    const int32_t stages = ring.count;
+    const pod_stage *stage = &tf->stage;
+    const int32_t taken =
+        stage->circular ? pod_circular_messages(stage) : pod_stage_messages(stage);
+    const int32_t first = taken + 2 * stages * (int32_t)(bundle - tf->bundles);
+    const int64_t elements = pod_ceil_div(bundle->common, stages);
     const int32_t piece =
         pod_tf_buffer(tf, "piece", POD_MEMORY_GRADIENTS, tf->stage.build.dtype, elements, 1);
     const int32_t touch[POD_OP_TOUCHES_MAX] = {bundle->gradient, piece, POD_OP_NONE, POD_OP_NONE};
@@ -460,12 +466,12 @@ static void stages_sum(pod_tf *tf, pod_tf_bundle *bundle)
     pod_build_name(name, "bwd", "sum", bundle->name);
     pod_tf_stages_begin(tf, bundle, elements);
     for (int32_t step = 0; step < 2 * (stages - 1); step++) {
-        const int32_t op = pod_build_send(&tf->stage.build, name, &moving, next, first + step);
+        const int32_t op = pod_build_send(&tf->stage.build, name, &moving, ring.next, first + step);
         if (step == 0) {
             pod_tf_stages_send(tf, bundle, op, piece);
         }
         pod_tf_stages_receive(tf, bundle, step, piece);
-        moving = pod_build_recv(&tf->stage.build, name, &moving, before, first + step);
+        moving = pod_build_recv(&tf->stage.build, name, &moving, ring.before, first + step);
         if (step < stages - 1) {
             pod_tf_wait(tf, step == 0 ? own : NONE);
             pod_tf_wait(tf, moving.op);
@@ -477,7 +483,7 @@ static void stages_sum(pod_tf *tf, pod_tf_bundle *bundle)
     bundle->gradient_op = moving.op;
 }
 
-/** Of the weights that all stages have, when all else is done. */
+/** Of the weights that several stages have, when all else is done. */
 static void shared_sum(pod_tf *tf)
 {
     for (int32_t i = tf->nbundles - 1; i >= 0; i--) {
@@ -566,6 +572,7 @@ void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
         pod_tf_vector(tf, "bwd.add", (double)bundle->shard, 6 * bundle->shard, touch);
         pod_tf_number_set(tf, partial, sum);
         pod_tf_number_add(tf, partial, bundle->gradient);
+        bundle->gradient_op = tf->last_core;
     }
     const bool more = pod_stage_has_input(&tf->stage) && tf->model->tied > 0
                       && bundle == pod_tf_words(tf); /* the embedding's part is still to come */

@@ -23,7 +23,8 @@ static inline pod_optimizer pod_tf_optimizer_of(const pod_tf *tf, const pod_tf_b
 
 pod_tf_states pod_tf_states_of(const pod_tf *tf, const pod_tf_bundle *bundle);
 void pod_tf_bundles_make(pod_tf *tf);
-/** Where the rows of the vocabulary are that the embedding reads: its table, or a tied head of the same stage. */
+/** Where the rows of the vocabulary are that the embedding reads: its table, or a tied head, which the first stage has,
+ *  too. */
 pod_tf_bundle *pod_tf_words(const pod_tf *tf);
 pod_tf_bundle *pod_tf_bundle_of(const pod_tf *tf, int32_t layer, int part);
 void pod_tf_use_declare(pod_tf *tf, pod_tf_bundle *bundle, const char *phase);

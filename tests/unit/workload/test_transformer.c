@@ -222,6 +222,39 @@ Test(transformer, a_pipeline_has_a_program_for_each_stage)
     step_free(&c);
 }
 
+/** Bytes that a stage sends in messages of a name. */
+static int64_t bytes_sent(const step_case *c, int stage, const char *name)
+{
+    const pod_program *program = &c->work.programs.stages[stage];
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < program->nops; i++) {
+        const pod_op *op = &program->ops[i];
+        bytes += op->kind == POD_OP_SEND && strcmp(op->name, name) == 0 ? op->bytes : 0;
+    }
+    return bytes;
+}
+
+/* The first stage and the last one have the table, and each has the sum of its gradient at the end. */
+Test(transformer, ends_of_a_pipeline_sum_the_gradient_of_a_tied_table)
+{
+    const int64_t shard = INT64_C(1024) * 512 / 2; /* over fsdp=2 */
+    for (int tied = 0; tied < 2; tied++) {
+        char model[256];
+        step_case c;
+        (void)snprintf(model, sizeof model, "%s%s", small, tied == 1 ? ",tied=1" : "");
+        step_prepare(&c, "v5p:2x2x2", "none", "pipeline=4,fsdp=2", model, 64);
+        c.request.seq = 128;
+        c.request.microbatches = 4;
+        step_build(&c);
+        for (int stage = 0; stage < 4; stage++) {
+            const bool end = stage == 0 || stage == 3;
+            cr_expect_eq(bytes_sent(&c, stage, "bwd.sum.head"), tied == 1 && end ? 2 * shard : 0,
+                         "%d %d", tied, stage);
+        }
+        step_free(&c);
+    }
+}
+
 Test(transformer, experts_exchange_rows_over_their_axis)
 {
     step_case c;

@@ -95,6 +95,7 @@ static const layout layouts[] = {
     {"fsdp=4,tensor=2",            learned,    1, 1, POD_OPTIMIZER_SGD,      POD_STEP_TRAIN,   POD_REMAT_FULL         },
     {"data=2,fsdp=2,tensor=2",     gated,      1, 1, POD_OPTIMIZER_MOMENTUM, POD_STEP_TRAIN,   POD_REMAT_NONE         },
     {"data=2,fsdp=2,tensor=2",     tied,       1, 1, POD_OPTIMIZER_SGD,      POD_STEP_TRAIN,   POD_REMAT_FULL         },
+    {"pipeline=2,fsdp=2,tensor=2", tied,       2, 1, POD_OPTIMIZER_LAMB,     POD_STEP_TRAIN,   POD_REMAT_FULL         },
     {"fsdp=2,expert=4",            dropping,   1, 1, POD_OPTIMIZER_SGD,      POD_STEP_TRAIN,   POD_REMAT_MINIMAL      },
     {"expert=4,tensor=2",          dropping,   1, 1, POD_OPTIMIZER_SGD,      POD_STEP_TRAIN,   POD_REMAT_FULL         },
     {"data=2,fsdp=2,tensor=2",     latent,     1, 1, POD_OPTIMIZER_SGD,      POD_STEP_TRAIN,   POD_REMAT_FULL         },
@@ -173,6 +174,19 @@ static const set_layout set_layouts[] = {
     {{"fsdp=4,tensor=2", gated, 1, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_MINIMAL},
      POD_CONTEXT_ALL_GATHER, false,
      {.on = false},
+     true },
+    {{"fsdp=2,tensor=4", latent, 1, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_FULL},
+     POD_CONTEXT_ALL_GATHER, false,
+     {.on = false},
+     true },
+    {{"pipeline=2,data=2,tensor=2", deep, 2, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_FULL},
+     POD_CONTEXT_ALL_GATHER, false,
+     {.on = true, .repeats = 2},
+     true },
+    {{"pipeline=2,expert=2,tensor=2", leading, 2, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN,
+      POD_REMAT_FULL},
+     POD_CONTEXT_ALL_GATHER, false,
+     {.on = true, .repeats = 1},
      true },
 };
 
@@ -400,7 +414,6 @@ Test(transformer_numbers, of_other_layouts_are_refused)
                    "transformer:layers=1,d_model=36,d_ff=64,heads=4,kv_heads=2,head_dim=9,vocab=32,"
                    "mlp_matrices=3",
                    "d_model = 36 does not divide over fsdp=8");
-    expect_refused("pipeline=2,data=4", tied, "a tied head over pipeline has no real numbers yet");
     expect_refused("fsdp=8",
                    "transformer:layers=1,d_model=32,heads=4,kv_heads=2,head_dim=8,vocab=32,"
                    "mlp_matrices=3,experts=16,top_k=2,moe_d_ff=16,d_ff=16",
