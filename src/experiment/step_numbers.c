@@ -176,6 +176,7 @@ static pod_experiment_terms case_terms(const pod_experiment_step_case *run_case)
         .activations = layout->size[POD_MESH_TENSOR],
         .context = layout->size[POD_MESH_SEQUENCE],
         .gradients = (int64_t)layout->mesh->ndevices * run_case->request.microbatches,
+        .weight_pieces = layout->size[POD_MESH_TENSOR],
     };
 }
 
@@ -185,12 +186,16 @@ int64_t pod_experiment_capacity_chips(const pod_step_request *request,
     return request->model->capacity_percent > 0 ? layout->size[POD_MESH_SEQUENCE] : 1;
 }
 
-/** @param choices  of experts, or NULL */
+/** What a reference takes from chips; NULL: nothing. */
+typedef struct taken {
+    const pod_transformer_choices *choices;
+    const pod_transformer_followed *followed;
+} taken;
+
 static pod_status transformer_reference(pod_experiment *experiment,
                                         const pod_experiment_step_case *run_case,
                                         const pod_experiment_terms *terms,
-                                        const pod_place_state *before,
-                                        const pod_transformer_choices *choices,
+                                        const pod_place_state *before, const taken *from_chips,
                                         pod_transformer_reference **reference, pod_error *err)
 {
     const pod_step_request *request = &run_case->request;
@@ -209,7 +214,9 @@ static pod_status transformer_reference(pod_experiment *experiment,
         .gradient_terms = terms->gradients,
         .capacity_chips = pod_experiment_capacity_chips(&run_case->request, &run_case->work.layout),
         .front_and_back = !request->settings.context_unbalanced,
-        .choices = choices,
+        .weight_pieces = terms->weight_pieces,
+        .choices = from_chips->choices,
+        .followed = from_chips->followed,
         .before = before,
     };
     return pod_experiment_reference_run(experiment, &args, reference, err);
@@ -226,7 +233,7 @@ pod_status pod_experiment_step_reference(pod_experiment *experiment,
                                                 &run_case->request, &run_case->work.layout)};
     return run_case->request.model->kind == POD_MODEL_TRANSFORMER
                ? transformer_reference(experiment, run_case, terms != NULL ? terms : &own, before,
-                                       NULL, &reference->transformer, err)
+                                       &(taken){.choices = NULL}, &reference->transformer, err)
                : rows_reference(experiment, run_case, &reference->rows, err);
 }
 
@@ -306,6 +313,7 @@ typedef struct data_step {
     const pod_experiment_reference *reference;
     const pod_experiment_tamper *tamper;
     pod_experiment_watch *watch;
+    bool follows; /**< the reference does, what comes into layers */
 } data_step;
 
 /** @param f  empty; for pod_place_check_fini */
@@ -338,6 +346,7 @@ static pod_status data_run(pod_experiment *experiment, const data_step *what, fo
                         ? POD_OK
                         : pod_place_check_init(&f->transformer, &run_case->request, &run_case->work,
                                                experiment->seed, reference->transformer, err);
+    f->transformer.follows = what->follows;
     if (tamper != NULL) {
         f->transformer.digests = true;
         f->transformer.before = tamper->before;
@@ -362,10 +371,11 @@ static pod_status data_run(pod_experiment *experiment, const data_step *what, fo
     return st;
 }
 
-/** Once more, against a reference that takes the chips' choices of experts where they are near. */
-static pod_status near_run(pod_experiment *experiment, const data_step *first, found *f,
-                           pod_step_result *result, pod_experiment_step_numbers *numbers,
-                           pod_error *err)
+/** Once more, against a reference that takes the chips' choices of experts where they are near, and follows what comes
+ *  into their layers where matmuls are in a byte. */
+static pod_status again_run(pod_experiment *experiment, const data_step *first, found *f,
+                            pod_step_result *result, pod_experiment_step_numbers *numbers,
+                            pod_error *err)
 {
     const pod_experiment_terms terms = case_terms(first->run_case);
     pod_experiment_reference followed = {0};
@@ -373,11 +383,17 @@ static pod_status near_run(pod_experiment *experiment, const data_step *first, f
     data_step second = *first;
     second.reference = &followed;
     second.watch = NULL;
+    second.follows = f->transformer.nfollowed > 0;
+    pod_experiment_words_share(experiment, f->transformer.followed, f->transformer.nfollowed);
+    const float *layers = (const float *)(const void *)f->transformer.followed;
+    const pod_transformer_followed of_layers = {
+        .input = layers, .derivative = layers + f->transformer.nfollowed / 2};
     pod_transformer_choices *choices =
         pod_experiment_choices_share(experiment, first->run_case->request.model->layers,
                                      f->transformer.choices, f->transformer.nchoices);
     const pod_place_state *before = first->tamper != NULL ? first->tamper->before : NULL;
-    pod_status st = transformer_reference(experiment, first->run_case, &terms, before, choices,
+    const taken from_chips = {.choices = choices, .followed = second.follows ? &of_layers : NULL};
+    pod_status st = transformer_reference(experiment, first->run_case, &terms, before, &from_chips,
                                           &followed.transformer, err);
     if (st == POD_OK) {
         pod_step_result_fini(result);
@@ -406,8 +422,8 @@ pod_status pod_experiment_step_run_data(pod_experiment *experiment,
     pod_status st = data_run(experiment, &first, &f, result, numbers, err);
     int64_t near = st == POD_OK && numbers->wrong > 0 ? numbers->near_experts : 0;
     pod_par_max_i64(experiment->par, &near, 1);
-    if (near > 0) {
-        st = near_run(experiment, &first, &f, result, numbers, err);
+    if (near > 0 || (st == POD_OK && numbers->wrong == 0 && f.transformer.nfollowed > 0)) {
+        st = again_run(experiment, &first, &f, result, numbers, err);
     }
     pod_place_check_fini(&f.transformer);
     return st;

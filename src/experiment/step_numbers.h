@@ -51,9 +51,10 @@ pod_transformer_choices *pod_experiment_choices_share(pod_experiment *experiment
 
 /** Partial sums that chips add up, of all layouts that are compared. */
 typedef struct pod_experiment_terms {
-    int64_t activations; /**< chips of tensor */
-    int64_t context;     /**< of derivatives by keys and values: chips of sequence */
-    int64_t gradients;   /**< chips, times microbatches */
+    int64_t activations;   /**< chips of tensor */
+    int64_t context;       /**< of derivatives by keys and values: chips of sequence */
+    int64_t gradients;     /**< chips, times microbatches */
+    int64_t weight_pieces; /**< chips of tensor in each; 0: they differ */
 } pod_experiment_terms;
 
 /** Chips each of which gives experts a capacity for its own part of a sequence: layouts where they are as many, and
@@ -99,7 +100,8 @@ typedef struct pod_experiment_tamper {
 int64_t pod_experiment_state_share(pod_experiment *experiment, pod_place_state *state);
 
 /** Simulate with real numbers and compare. Where elements differ and scores of experts are nearer than their error, the
- *  step is run once more against a reference that takes the chips' choices of these. Collective.
+ *  step is run once more against a reference that takes the chips' choices of these. Where matmuls are in a byte and
+ *  nothing differs, it is, too: layer by layer, each from what chips had before it. Collective.
  *  @param tamper       of transformers; NULL: nothing goes wrong
  *  @param watch        NULL, or chips whose timeline is kept
  *  @param[out] result  for pod_step_result_fini */

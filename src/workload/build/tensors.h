@@ -66,6 +66,10 @@ typedef enum pod_place_role {
     POD_PLACE_NORMS,  /**< [2, 1]: sums of squares of a bundle's whole part */
     POD_PLACE_LOGITS, /**< [tokens of this chip, columns of its part of the vocabulary] */
     POD_PLACE_LOSS,   /**< [1, 1]: the sum over this chip's tokens */
+    /** [tokens, d_model] of a layer, if its matmuls are in a byte: what it starts from, and the derivative by what it
+     *  gives; of a chip's own piece of them, where tensor cuts rows */
+    POD_PLACE_LAYER_INPUT,
+    POD_PLACE_LAYER_DERIVATIVE,
     /* of inference (workload/verify/place_infer.h); filled: */
     POD_PLACE_EMBEDDED,        /**< [tokens, d_model]: what goes into the first layer */
     POD_PLACE_TOKEN_POSITIONS, /**< [tokens, 1] */

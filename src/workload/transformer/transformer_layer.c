@@ -385,8 +385,18 @@ static void norms_keep(pod_tf *tf, int32_t xn, int32_t xn2, int32_t qkv)
     }
 }
 
+/** Where matmuls are in a byte, what comes into a layer is compared, too. */
+static void boundary_place(pod_tf *tf, pod_place_role role, int32_t x)
+{
+    if (pod_tf_numbers(tf) && pod_dtype_size(tf->stage.build.compute) == 1) {
+        pod_tf_place(tf, role, pod_tf_number(tf, x),
+                     pod_tf_bundle_of(tf, tf->layer, POD_PART_ATTENTION), NULL);
+    }
+}
+
 int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
 {
+    boundary_place(tf, POD_PLACE_LAYER_INPUT, x);
     const pod_layer layer = pod_model_layer(tf->model, tf->layer);
     const int64_t d = tf->model->d_model;
     const int32_t weights = pod_tf_use_begin(tf)->gathered;
@@ -744,6 +754,7 @@ static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const laye
 
 int32_t pod_tf_layer_backward(pod_tf *tf, int32_t dy)
 {
+    boundary_place(tf, POD_PLACE_LAYER_DERIVATIVE, dy);
     const pod_layer layer = pod_model_layer(tf->model, tf->layer);
     const bool again = attention_is_done_again(tf);
     int32_t weights = again ? pod_tf_use_begin(tf)->gathered : NONE;

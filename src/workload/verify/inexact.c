@@ -94,7 +94,7 @@ void pod_inexact_store(const pod_inexact_context *context, const char *site,
 
 /* ---- matmuls ---- */
 
-/** e² of what is rounded to a dtype: relative · x² + absolute. */
+/** Variance of the error of what is rounded to a dtype: relative · x² + absolute. */
 typedef struct narrowing {
     double relative;
     double absolute;
@@ -105,6 +105,7 @@ static narrowing narrowing_of(pod_dtype dtype, const pod_inexact *x)
     static const double int8_step = 1.0 / 254;    /* half of a step, of the largest */
     static const double fp8_roundoff = 0x1p-4;    /* half of a step, of the value */
     static const double fp8_step = 0x1p-10 / 448; /* likewise below the least normal number */
+    static const double even = 3;                 /* of errors anywhere in a step: e²/3 */
     double largest = 0;
     for (int64_t r = 0; r < x->rows && pod_dtype_size(dtype) == 1; r++) {
         for (int64_t c = 0; c < x->columns; c++) {
@@ -112,11 +113,11 @@ static narrowing narrowing_of(pod_dtype dtype, const pod_inexact *x)
         }
     }
     if (dtype == POD_DTYPE_INT8) {
-        return (narrowing){.absolute = pod_square(int8_step * largest)};
+        return (narrowing){.absolute = pod_square(int8_step * largest) / even};
     }
-    return pod_dtype_size(dtype) > 1
-               ? (narrowing){0}
-               : (narrowing){pod_square(fp8_roundoff), pod_square(fp8_step * largest)};
+    return pod_dtype_size(dtype) > 1 ? (narrowing){0}
+                                     : (narrowing){pod_square(fp8_roundoff) / even,
+                                                   pod_square(fp8_step * largest) / even};
 }
 
 /** x² · factor + s² of all elements + absolute, packed. */
@@ -196,14 +197,14 @@ void pod_inexact_matmul(pod_inexact_context *context, const pod_inexact_product 
         pod_gemm_parts_f64(&parts, a->value, b->value, out->value);
     }
     const narrowing value = {.relative = 1};
-    const narrowing by_b = narrowing_of(product->operands, b);
+    const narrowing by_b = product->rounded ? (narrowing){0} : narrowing_of(product->operands, b);
     narrowing by_a = narrowing_of(product->operands, a);
     by_a.relative += sums + stored;
     parts.stride_a = a->columns;
     parts.stride_b = b->columns;
     pod_gemm_parts_f32(&parts, squares(context, a, by_a, true), squares(context, b, value, false),
                        out->square);
-    if (b->square != NULL || pod_dtype_size(product->operands) == 1) {
+    if (b->square != NULL || by_b.relative + by_b.absolute > 0) {
         parts.accumulate = true;
         pod_gemm_parts_f32(&parts, squares(context, a, value, false),
                            squares(context, b, by_b, true), out->square);

@@ -11,9 +11,11 @@
  *      stored r times      + r · u² · y²
  *      C = A·B, k terms    s²(C) = s²(A)·B² + A²·s²(B) + k·v²·(A²·B² + C²), v of the f32 sums;
  *                          t partial sums stored and added: + t·u²·(A²·B² + C²)     (A²: element by element)
- *                          operands of one byte: s²(A) + e², s²(B) + e². Of the largest element L and steps of
+ *                          operands of one byte: s²(A) + e²/3, s²(B) + e²/3. Of the largest element L and steps of
  *                          L/127 (int8) e = L/254; fp8 has 3 bits after the first, so e = 2^-4 |x|, and steps of
- *                          2^-9 · L/448 near 0: half of one beside it
+ *                          2^-9 · L/448 near 0: half of one beside it. Steps are coarse against what is rounded: an
+ *                          error is anywhere in a step (Bennett 1948), and such a one is within lambda · s if s² is
+ *                          its variance (it is strictly sub-Gaussian)
  *
  *  since t partial sums, added in any order, make 2t - 1 roundings of sums that are t times A²·B² + C² at most in the
  *  mean square for terms of random signs.
@@ -96,6 +98,7 @@ typedef struct pod_inexact_product {
     bool accumulate;    /**< adds to the result; the caller stores it */
     int64_t terms;      /**< partial sums that chips add up; 1 = one chip has all */
     pod_dtype operands; /**< of one byte: both are rounded to it before, with a scale each */
+    bool rounded;       /**< b is rounded so already */
 } pod_inexact_product;
 
 /** out = a · b, stored unless it accumulates. */

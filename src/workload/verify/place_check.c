@@ -557,6 +557,37 @@ static void experts_take(const pod_place_chip *place, const pod_place *what,
     }
 }
 
+/** What comes into a layer: taken, or compared. */
+static void layers_see(const pod_place_chip *place, const pod_place *what, const pod_buffer *buffer,
+                       target *t)
+{
+    const pod_place_check *check = place->check;
+    const pod_step_request *request = check->request;
+    const int64_t all = request->batch * request->seq;
+    const int64_t d = buffer->columns;
+    const pod_axis_list *rows = &check->work->layout.rows;
+    const int64_t tokens =
+        all / pod_work_layout_pieces(&check->work->layout, rows) / request->microbatches;
+    const bool back = what->role == POD_PLACE_LAYER_DERIVATIVE;
+    const int64_t tensor = place->coordinate[POD_MESH_TENSOR];
+    const bool copy = buffer->rows == tokens && tensor > 0;
+    const int64_t first = buffer->rows == tokens ? 0 : tensor * buffer->rows;
+    const int64_t layer = (back ? request->model->layers : 0) + what->layer;
+    char name[POD_TRANSFORMER_NAME_MAX];
+    (void)snprintf(name, sizeof name, "%d", (int)what->layer);
+    t->prefix = back ? "derivative." : "input.";
+    for (int64_t r = 0; r < buffer->rows; r++) {
+        const int64_t token = pod_place_token(place, what->microbatch, first + r);
+        if (check->follows) {
+            patch_compare(t, name, &(pod_patch){.row = token, .rows = 1, .columns = d}, r * d);
+        } else if (!copy) {
+            pod_dtype_to_f32(t->dtype,
+                             (float *)(void *)(check->followed + (layer * all + token) * d),
+                             t->data + r * d * pod_dtype_size(t->dtype), d);
+        }
+    }
+}
+
 void pod_place_check_store(void *context, int32_t chip, const pod_program *program, void **buffers)
 {
     pod_place_check *check = context;
@@ -573,6 +604,10 @@ void pod_place_check_store(void *context, int32_t chip, const pod_program *progr
         }
         target t = {
             .check = check, .prefix = "", .dtype = buffer->dtype, .data = buffers[what->buffer]};
+        if (what->role == POD_PLACE_LAYER_INPUT || what->role == POD_PLACE_LAYER_DERIVATIVE) {
+            layers_see(&place, what, buffer, &t);
+            continue;
+        }
         check->digest +=
             check->digests ? digest_of(chip, what->buffer, t.data, pod_buffer_bytes(buffer)) : 0;
         if (what->role == POD_PLACE_LOGITS) {
@@ -636,7 +671,12 @@ pod_status pod_place_check_init(pod_place_check *check, const pod_step_request *
                                                         * request->seq * request->model->top_k
                                                   : 0;
     check->choices = calloc((size_t)check->nchoices + 1, sizeof *check->choices);
-    if (check->arrays == NULL || check->choices == NULL) {
+    check->nfollowed =
+        pod_dtype_size(request->dtype) == 1
+            ? 2 * request->model->layers * request->batch * request->seq * request->model->d_model
+            : 0;
+    check->followed = calloc((size_t)check->nfollowed + 1, sizeof *check->followed);
+    if (check->arrays == NULL || check->choices == NULL || check->followed == NULL) {
         return pod_fail(err, POD_E_NOMEM, "out of memory for %lld arrays",
                         (long long)check->narrays);
     }
@@ -650,6 +690,8 @@ void pod_place_check_fini(pod_place_check *check)
 {
     free(check->arrays);
     free(check->choices);
+    free(check->followed);
     check->arrays = NULL;
     check->choices = NULL;
+    check->followed = NULL;
 }

@@ -7,6 +7,9 @@
  *  weights of all chips are compared, copies too; the loss is the sum over chips that have different tokens, in units
  *  of 2^-24, so that no order matters.
  *
+ *  Where matmuls are in a byte, what comes into layers is taken for a reference that follows it, and compared in a
+ *  second run. It isn't in the digest.
+ *
  *  Use: as pod_step_check, with pod_place_check_load and _store as the callbacks of sim/step.h; afterwards add
  *  `found.wrong`, `found.checked` and `loss` over the ranks, take the largest errors, and call pod_place_check_loss.
  *

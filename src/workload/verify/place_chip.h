@@ -21,7 +21,11 @@ typedef struct pod_place_check {
     int64_t digest; /**< of all bytes that are compared: a sum over chips and arrays */
     /** 1 + expert: choices[layer][batch · seq · top_k], of this rank's chips, others 0 */
     int32_t *choices;
-    int64_t nchoices;              /**< elements of it: 0 without experts */
+    int64_t nchoices; /**< elements of it: 0 without experts */
+    /** What comes into layers, bits of f32: followed[forward, backward][layer][batch · seq · d_model], likewise */
+    uint32_t *followed;
+    int64_t nfollowed;             /**< elements of it: 0 unless matmuls are in a byte */
+    bool follows;                  /**< the reference follows chips: that is compared, not taken */
     const pod_place_state *before; /**< what chips start from; NULL: the first step */
     pod_place_state *after;        /**< takes what they end with; NULL: nobody asks */
     /** Of tests, else NULL: whether a chip's buffer is left as the first step had it. */

@@ -194,6 +194,9 @@ static pod_reference_weight of_expert(const pod_reference_weight *weight, int64_
     pod_reference_weight part = *weight;
     const int64_t rows = weight->array.rows;
     part.value = pod_inexact_rows(&weight->value, expert * rows, rows);
+    if (weight->rounded.value != NULL) {
+        part.rounded = pod_inexact_rows(&weight->rounded, expert * rows, rows);
+    }
     part.gradient = pod_inexact_rows(&weight->gradient, expert * rows, rows);
     return part;
 }

@@ -12,6 +12,12 @@ typedef struct pod_transformer_choices {
     const int32_t *expert; /**< [batch · seq, top_k] */
 } pod_transformer_choices;
 
+/** What chips had between layers, of all tokens: layer by layer [batch · seq, d_model]. */
+typedef struct pod_transformer_followed {
+    const float *input;      /**< what the layer starts from */
+    const float *derivative; /**< by what it gives */
+} pod_transformer_followed;
+
 typedef struct pod_transformer_reference_args {
     const pod_model *model;
     int64_t batch; /**< sequences */
@@ -31,11 +37,16 @@ typedef struct pod_transformer_reference_args {
     int64_t capacity_chips;
     bool front_and_back; /**< they have a piece of its front and one of its back, else one piece */
     int64_t gradient_terms; /**< likewise for a gradient of weights: chips · microbatches */
+    /** Chips of tensor: each rounds its part of a weight to `operands` with a scale of its own. 0: of several layouts,
+     *  whose weights are rounded with other scales. */
+    int64_t weight_pieces;
     /** Of keys and values; of one byte: each head's of a token with a scale of its own (inference). */
     pod_dtype cache;
     bool hidden;  /**< keep what each layer gives, and logits, to find where a layout differs */
     bool squares; /**< keep sums of the rows that norms read: of inference */
     const pod_transformer_choices *choices; /**< of each layer; NULL: the reference's own */
+    /** What each layer starts from, forward and backward, once its own is kept to be compared; NULL: its own */
+    const pod_transformer_followed *followed;
     /** Weights and moments before the step, after others; sgd, sgd-momentum. NULL: those of the seed, and zeros. */
     const pod_place_state *before;
     const int32_t *tokens; /**< [batch · seq], as after decode steps; NULL: pod_transformer_token */

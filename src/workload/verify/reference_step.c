@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workload/verify/reference_step.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 int64_t pod_reference_tokens(const pod_reference_step *step)
@@ -94,30 +96,109 @@ void pod_reference_bias_back(pod_reference_step *step, const pod_reference_weigh
     step->ix.arena.used = mark;
 }
 
+/* ---- weights in a byte ---- */
+
+/** A part of an array that one chip has. */
+typedef struct part {
+    double *first;
+    int64_t rows;
+    int64_t columns;
+    int64_t pitch;
+} part;
+
+static double *part_at(const part *p, int64_t i)
+{
+    return &p->first[i / p->columns * p->pitch + i % p->columns];
+}
+
+static float as_dtype(pod_dtype dtype, float value)
+{
+    char bytes[sizeof(float)];
+    pod_dtype_from_f32(dtype, bytes, &value, 1);
+    pod_dtype_to_f32(dtype, &value, bytes, 1);
+    return value;
+}
+
+/** To values of a dtype times a scale, in f32, by which the largest is that of the dtype.
+ *  @param stored  what weights are on their way */
+static void part_round(pod_dtype stored, pod_dtype dtype, const part *p)
+{
+    static const float int8_most = 127;
+    static const float fp8_most = 448;
+    float largest = 0;
+    for (int64_t i = 0; i < p->rows * p->columns; i++) {
+        *part_at(p, i) = (double)as_dtype(stored, (float)*part_at(p, i));
+        largest = fmaxf(largest, (float)fabs(*part_at(p, i)));
+    }
+    const float scale =
+        largest > 0 ? largest / (dtype == POD_DTYPE_INT8 ? int8_most : fp8_most) : 1;
+    for (int64_t i = 0; i < p->rows * p->columns; i++) {
+        *part_at(p, i) = (double)(as_dtype(dtype, (float)*part_at(p, i) / scale) * scale);
+    }
+}
+
+pod_status pod_reference_weight_round(const pod_reference_step *step, pod_reference_weight *weight,
+                                      pod_error *err)
+{
+    const pod_transformer_array *array = &weight->array;
+    const pod_dtype dtype = operands_of(step, weight);
+    const int64_t pieces = step->args->weight_pieces;
+    if (pod_dtype_size(dtype) > 1 || pieces == 0) {
+        return POD_OK;
+    }
+    const pod_layer layer = pod_model_layer(step->args->model, array->layer);
+    const pod_layer_matmul *m = &layer.matmul[array->matmul];
+    const int64_t by_columns = m->n_units > 0 ? pieces : 1;
+    const int64_t by_rows = m->n_units == 0 && m->k_units > 0 ? pieces : 1;
+    const size_t bytes = (size_t)(array->groups * array->rows * array->columns) * sizeof(double);
+    weight->rounded = weight->value;
+    weight->rounded.value = malloc(bytes + 1);
+    if (weight->rounded.value == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for the reference");
+    }
+    memcpy(weight->rounded.value, weight->value.value, bytes);
+    for (int64_t g = 0; g < array->groups * by_rows * by_columns; g++) {
+        part p = {.rows = array->rows / by_rows,
+                  .columns = array->columns / by_columns,
+                  .pitch = array->columns};
+        p.first =
+            weight->rounded.value + g / by_columns * p.rows * p.pitch + g % by_columns * p.columns;
+        part_round(step->args->dtype, dtype, &p);
+    }
+    return POD_OK;
+}
+
+/** What matmuls read of a weight. @param[out] product  says so, too */
+static const pod_inexact *operand_of(const pod_reference_step *step,
+                                     const pod_reference_weight *weight,
+                                     pod_inexact_product *product)
+{
+    product->operands = operands_of(step, weight);
+    product->rounded = weight->rounded.value != NULL;
+    return product->rounded ? &weight->rounded : &weight->value;
+}
+
 void pod_reference_project(pod_reference_step *step, pod_reference_weight *weight, int64_t terms,
                            const pod_inexact *a, const pod_inexact *out)
 {
-    const pod_inexact_product product = {
-        .site = weight->array.name, .terms = terms, .operands = operands_of(step, weight)};
-    pod_reference_multiply(step, &product, pod_reference_bias_of(step, weight), a, &weight->value,
-                           out);
+    pod_inexact_product product = {.site = weight->array.name, .terms = terms};
+    const pod_inexact *b = operand_of(step, weight, &product);
+    pod_reference_multiply(step, &product, pod_reference_bias_of(step, weight), a, b, out);
 }
 
 void pod_reference_project_back(pod_reference_step *step, pod_reference_weight *weight,
                                 int64_t terms, const pod_inexact *a, const pod_inexact *dout,
                                 const pod_inexact *da)
 {
-    const pod_inexact_product input = {.site = weight->array.name,
-                                       .transpose_b = true,
-                                       .accumulate = true,
-                                       .terms = terms,
-                                       .operands = operands_of(step, weight)};
+    pod_inexact_product input = {
+        .site = weight->array.name, .transpose_b = true, .accumulate = true, .terms = terms};
     const pod_inexact_product gradient = {.site = weight->array.name,
                                           .transpose_a = true,
                                           .accumulate = true,
                                           .terms = step->args->gradient_terms,
                                           .operands = operands_of(step, weight)};
-    pod_inexact_matmul(&step->ix, &input, dout, &weight->value, da);
+    const pod_inexact *b = operand_of(step, weight, &input);
+    pod_inexact_matmul(&step->ix, &input, dout, b, da);
     pod_inexact_matmul(&step->ix, &gradient, a, dout, &weight->gradient);
     pod_reference_bias_back(step, pod_reference_bias_of(step, weight), dout);
 }

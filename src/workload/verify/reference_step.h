@@ -11,7 +11,9 @@
 /** A weight, and its gradient as far as it is added up. */
 typedef struct pod_reference_weight {
     pod_transformer_array array;
-    pod_inexact value;    /**< exact */
+    pod_inexact value; /**< exact */
+    pod_inexact
+        rounded; /**< to a byte, as chips' matmuls read it; value NULL: it isn't, or not known how */
     pod_inexact gradient; /**< value NULL: not asked for */
 } pod_reference_weight;
 
@@ -92,6 +94,9 @@ void pod_reference_multiply(pod_reference_step *step, const pod_inexact_product 
 /** The gradient of a bias, or of NULL, += the sum of the rows of dout. */
 void pod_reference_bias_back(pod_reference_step *step, const pod_reference_weight *bias,
                              const pod_inexact *dout);
+/** Round a weight that is filled as chips do, where that is known. @return POD_E_NOMEM */
+pod_status pod_reference_weight_round(const pod_reference_step *step, pod_reference_weight *weight,
+                                      pod_error *err);
 /** out = a · weight + its bias, stored. @param terms  partial sums that chips add up */
 void pod_reference_project(pod_reference_step *step, pod_reference_weight *weight, int64_t terms,
                            const pod_inexact *a, const pod_inexact *out);

@@ -118,6 +118,14 @@ static void results_list(pod_transformer_reference *ref)
             result_add(ref, "squares.", name, tokens, ref->model.positions > 0 ? 2 : 1);
         }
     }
+    for (int64_t l = 0; ref->args.followed != NULL && l < ref->model.layers; l++) {
+        char name[PREFIX_MAX];
+        (void)snprintf(name, sizeof name, "%d", (int)l);
+        result_add(ref, "input.", name, tokens, ref->model.d_model);
+        if (trains(ref)) {
+            result_add(ref, "derivative.", name, tokens, ref->model.d_model);
+        }
+    }
     for (int64_t i = 0; trains(ref) && i < ref->step.nweights; i++) {
         const pod_transformer_array *array = &ref->step.weights[i].array;
         const int64_t rows = array->groups * array->rows;
@@ -170,7 +178,7 @@ static pod_inexact result_array(const pod_transformer_reference *ref, const char
 /** Arrays of the weights, without values. */
 static pod_status weights_list(pod_transformer_reference *ref, pod_error *err)
 {
-    enum { ENDS = 5, OF_LAYER = 3, EACH = 5 };
+    enum { ENDS = 5, OF_LAYER = 5, EACH = 5 };
     pod_reference_step *step = &ref->step;
     step->nweights = pod_transformer_arrays(&ref->model);
     step->weights = calloc((size_t)step->nweights, sizeof *step->weights);
@@ -214,6 +222,7 @@ void pod_transformer_reference_free(pod_transformer_reference *ref)
     if (ref != NULL) {
         for (int64_t i = 0; ref->step.weights != NULL && i < ref->step.nweights; i++) {
             free(ref->step.weights[i].value.value);
+            free(ref->step.weights[i].rounded.value);
         }
         free(ref->step.weights);
         free(ref->step.ix.arena.data);
@@ -282,7 +291,8 @@ int64_t pod_transformer_reference_bytes(const pod_transformer_reference *ref)
 {
     size_t bytes = block_bytes(ref) + arena_bytes(ref);
     for (int64_t i = 0; i < ref->step.nweights; i++) {
-        bytes += weight_bytes(&ref->step.weights[i].array);
+        bytes += (pod_dtype_size(ref->args.operands) == 1 ? 2 : 1)
+                 * weight_bytes(&ref->step.weights[i].array);
     }
     return bytes < (size_t)INT64_MAX ? (int64_t)bytes : INT64_MAX;
 }
@@ -342,6 +352,7 @@ static pod_status memory_take(pod_transformer_reference *ref, pod_error *err)
     }
     for (int64_t i = 0; i < ref->step.nweights; i++) {
         POD_THEN(st, weight_fill(ref, i, err));
+        POD_THEN(st, pod_reference_weight_round(&ref->step, &ref->step.weights[i], err));
     }
     return st;
 }
@@ -451,7 +462,8 @@ static pod_inexact embedding_take(pod_transformer_reference *ref)
             row_take(&positions->value, t % ref->args.seq, &x, t);
         }
     }
-    if (positions != NULL) {
+    if (positions != NULL
+        || ref->args.before != NULL) { /* weights in f32 come as they are stored */
         pod_inexact_store(&step->ix, "fwd.positions", &x, 1);
     }
     return x;
@@ -523,6 +535,21 @@ static void keep_squares(const pod_transformer_reference *ref, int64_t norm, con
     }
 }
 
+/** Keep what comes into a layer, and go on with what chips had there, if they are followed. */
+static void follow(const pod_transformer_reference *ref, const char *prefix, int64_t layer,
+                   const float *theirs, const pod_inexact *x)
+{
+    char name[PREFIX_MAX];
+    const int64_t tokens = ref->args.batch * ref->args.seq;
+    const int64_t first = (layer * tokens + ref->step.sequence * ref->args.seq) * x->columns;
+    (void)snprintf(name, sizeof name, "%d", (int)layer);
+    keep_rows(ref, prefix, name, x);
+    for (int64_t i = 0; i < x->rows * x->columns; i++) { /* arrays of their own: no stride */
+        x->value[i] = (double)theirs[first + i];
+        x->square[i] = 0;
+    }
+}
+
 /* ---- a chunk of sequences ---- */
 
 static void chunk_back(pod_transformer_reference *ref, const pod_reference_head *head,
@@ -531,6 +558,9 @@ static void chunk_back(pod_transformer_reference *ref, const pod_reference_head 
     pod_reference_step *step = &ref->step;
     const pod_inexact dy = pod_reference_head_back(step, head, dlogits);
     for (int64_t l = ref->model.layers - 1; l >= 0; l--) {
+        if (ref->args.followed != NULL) {
+            follow(ref, "derivative.", l, ref->args.followed->derivative, &dy);
+        }
         pod_reference_layer_back(step, &states[l], &dy);
     }
     embedding_take_back(ref, &dy);
@@ -546,6 +576,9 @@ static void chunk_compute(pod_transformer_reference *ref, pod_reference_state *s
     pod_inexact x = embedding_take(ref);
     keep_hidden(ref, -1, &x);
     for (int64_t l = 0; l < ref->model.layers; l++) {
+        if (ref->args.followed != NULL) {
+            follow(ref, "input.", l, ref->args.followed->input, &x);
+        }
         x = pod_reference_layer(step, &states[l], l, &x);
         keep_hidden(ref, l, &x);
         keep_squares(ref, 2 * l, &states[l].x);

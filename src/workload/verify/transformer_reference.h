@@ -57,6 +57,8 @@ typedef struct pod_transformer_values {
  *      "squares.N"            [batch · seq, 1 or 2] if asked for: of each row that a norm reads the sum of squares, of
  *                             layer norms the sum, then that. N = 2 L of layer L's before attention, 2 L + 1 of
  *                             its MLP's (not in a parallel layer), 2 · layers of the last one
+ *      "input.L", "derivative.L"  [batch · seq, d_model], what layer L starts from and, in train, the derivative by
+ *                             what it gives, if it follows chips (args.followed)
  *      "gradient.NAME"        train                "weight.NAME"      train: after the update
  *      "moment1.NAME", "moment2.NAME"              train, with optimizers that have them: after the update
  *      "norms.NAME"           [1, 2], lars, lamb: sums of the squares of weights, and of gradients or adam's steps, of

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transformers with real numbers: the same program as without, right in every layout, and wrong with any fault. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "serial.h"
 #include "workload/verify/place_check.h"
 #include "workload/verify/transformer_reference.h"
@@ -254,7 +257,9 @@ Test(transformer_numbers, leave_the_program_as_it_is)
 
 /* ---- right ---- */
 
-static pod_transformer_reference *reference_of(const step_case *c)
+/** @param followed  what comes into the chips' layers, or NULL */
+static pod_transformer_reference *reference_following(const step_case *c,
+                                                      const pod_transformer_followed *followed)
 {
     pod_transformer_reference *reference = NULL;
     pod_error err = {0};
@@ -271,10 +276,17 @@ static pod_transformer_reference *reference_of(const step_case *c)
         .activation_terms = c->work.layout.size[POD_MESH_TENSOR],
         .context_terms = c->work.layout.size[POD_MESH_SEQUENCE],
         .gradient_terms = (int64_t)c->slice.nchips * c->request.microbatches,
+        .weight_pieces = c->work.layout.size[POD_MESH_TENSOR],
+        .followed = followed,
     };
     cr_assert_eq(pod_transformer_reference_new(&args, &reference, &err), POD_OK, "%s", err.text);
     cr_assert_eq(pod_transformer_reference_compute(reference, &err), POD_OK, "%s", err.text);
     return reference;
+}
+
+static pod_transformer_reference *reference_of(const step_case *c)
+{
+    return reference_following(c, NULL);
 }
 
 /** A check, and a digest of what the chips have stored. */
@@ -330,6 +342,26 @@ Test(transformer_numbers, are_those_of_one_chip)
     }
 }
 
+/** @param follow  what a reference follows, or NULL  @param[out] taken  what comes into layers; NULL: compare it */
+static pod_transformer_check bytes_run(const step_case *c, const pod_transformer_followed *follow,
+                                       float *taken)
+{
+    pod_transformer_reference *reference = reference_following(c, follow);
+    seen s = {.digest = 0};
+    const serial_numbers numbers = {.load = seen_load, .store = seen_store, .context = &s};
+    cr_assert_eq(pod_place_check_init(&s.check, &c->request, &c->work, 7, reference, NULL), POD_OK);
+    s.check.follows = follow != NULL;
+    serial_step(c, &numbers, FAULT_NONE, -1);
+    pod_place_check_loss(&s.check);
+    if (taken != NULL) {
+        memcpy(taken, s.check.followed, (size_t)s.check.nfollowed * sizeof *taken);
+    }
+    const pod_transformer_check found = s.check.found;
+    pod_place_check_fini(&s.check);
+    pod_transformer_reference_free(reference);
+    return found;
+}
+
 /* Of layers' matmuls in a byte, too: dense and with experts, pieces of rows and of sequences. */
 Test(transformer_numbers, of_matmuls_in_one_byte_are_those_of_one_chip)
 {
@@ -340,12 +372,21 @@ Test(transformer_numbers, of_matmuls_in_one_byte_are_those_of_one_chip)
         const char *mesh = layout_prepare(&c, which[i / 2]);
         c.request.dtype = dtypes[i % 2];
         step_build(&c);
-        pod_transformer_reference *reference = reference_of(&c);
-        const seen s = numbers_run(&c, reference, FAULT_NONE, -1);
-        cr_expect_eq(s.check.found.wrong, 0, "%s: %lld of %lld", mesh,
-                     (long long)s.check.found.wrong, (long long)s.check.found.checked);
-        cr_expect_gt(s.check.found.share, 0.05, "%s: %g", mesh, s.check.found.share);
-        pod_transformer_reference_free(reference);
+        const int64_t elements = c.model.layers * c.request.batch * c.request.seq * c.model.d_model;
+        float *taken = malloc((size_t)(2 * elements) * sizeof *taken);
+        const pod_transformer_check whole = bytes_run(&c, NULL, taken);
+        cr_expect_eq(whole.wrong, 0, "%s: %lld of %lld", mesh, (long long)whole.wrong,
+                     (long long)whole.checked);
+        cr_expect_gt(whole.share, 0.05, "%s: %g", mesh, whole.share);
+        pod_transformer_followed follow = {.input = taken, .derivative = taken + elements};
+        const pod_transformer_check layers = bytes_run(&c, &follow, NULL);
+        cr_expect_eq(layers.wrong, 0, "%s: %lld of %lld", mesh, (long long)layers.wrong,
+                     (long long)layers.checked);
+        cr_expect_gt(layers.checked, whole.checked + elements, "%s", mesh);
+        cr_expect_gt(layers.share, 0.25, "%s: %g", mesh, layers.share);
+        taken[elements / 3] += 0.5F; /* which no chip had */
+        cr_expect_gt(bytes_run(&c, &follow, NULL).wrong, 0, "%s", mesh);
+        free(taken);
         step_free(&c);
     }
 }
