@@ -506,6 +506,23 @@ double pod_kernel_loss(pod_kernel_size size, int64_t parts, double scale, const 
 
 /* ---- update ---- */
 
+void pod_kernel_muon(int64_t n, const float *gradient, const float *moment, float *direction,
+                     float *after)
+{
+    static const float beta = 0.95F;
+    for (int64_t i = 0; i < n; i++) {
+        after[i] = beta * moment[i] + gradient[i];
+        direction[i] = beta * after[i] + gradient[i];
+    }
+}
+
+void pod_kernel_mix(int64_t n, double rate, double by, const float *a, const float *b, float *x)
+{
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = (float)rate * a[i] + (b != NULL ? (float)by * b[i] : 0);
+    }
+}
+
 float pod_kernel_adam(float w, float m, float v, float rate)
 {
     return w - rate * (m / 0.1F) / (sqrtf(v / 0.001F) + 1e-8F);

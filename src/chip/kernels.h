@@ -120,6 +120,12 @@ void pod_kernel_loss_sums(pod_kernel_size size, const float *logits, const float
 double pod_kernel_loss(pod_kernel_size size, int64_t parts, double scale, const float *logits,
                        const float *target, const float *sums, float *derivative);
 
+/** Muon's moment after a gradient, 0.95 · moment + gradient, and the direction, 0.95 times that + gradient. */
+void pod_kernel_muon(int64_t n, const float *gradient, const float *moment, float *direction,
+                     float *after);
+/** x = rate · a + by · b. @param b  or NULL */
+void pod_kernel_mix(int64_t n, double rate, double by, const float *a, const float *b, float *x);
+
 /** Adam's weight after its first step, from that before and both moments after it. */
 float pod_kernel_adam(float w, float m, float v, float rate);
 

@@ -386,8 +386,12 @@ static pod_status again_run(pod_experiment *experiment, const data_step *first, 
     second.follows = f->transformer.nfollowed > 0;
     pod_experiment_words_share(experiment, f->transformer.followed, f->transformer.nfollowed);
     const float *layers = (const float *)(const void *)f->transformer.followed;
+    const pod_place_check *check = &f->transformer;
     const pod_transformer_followed of_layers = {
-        .input = layers, .derivative = layers + f->transformer.nfollowed / 2};
+        .input = check->newton_at > 0 ? layers : NULL,
+        .derivative = layers + check->newton_at / 2,
+        .newton = check->newton_elements > 0 ? layers + check->newton_at : NULL,
+        .newton_elements = check->newton_elements};
     pod_transformer_choices *choices =
         pod_experiment_choices_share(experiment, first->run_case->request.model->layers,
                                      f->transformer.choices, f->transformer.nchoices);

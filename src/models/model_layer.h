@@ -120,6 +120,11 @@ const pod_layer_matmul *pod_layer_find(const pod_layer *layer, pod_layer_role ro
 /** Sizes of a matmul on one of `tensor` chips; units are rounded up. */
 int64_t pod_layer_matmul_k(const pod_layer_matmul *matmul, int64_t tensor);
 int64_t pod_layer_matmul_n(const pod_layer_matmul *matmul, int64_t tensor);
+/** Whether n is its longer side; of equal ones that which tensor cuts. */
+static inline bool pod_layer_matmul_is_wide(const pod_layer_matmul *matmul)
+{
+    return matmul->n > matmul->k || (matmul->n == matmul->k && matmul->k_units == 0);
+}
 /** Whether a token passes only top_k of the layer's experts. */
 bool pod_layer_matmul_of_experts(const pod_layer_matmul *matmul);
 /** Columns of the projections to queries, keys and values on one of `tensor` chips, `count` included. */

@@ -635,9 +635,8 @@ static pod_status compute_return_back(work *w)
 
 static pod_status compute_sgd(work *w)
 {
-    for (int64_t i = 0; i < elements_of(&w->number->out[0]); i++) {
-        w->out[0][i] = w->in[0][i] - (float)w->number->rate * w->in[1][i];
-    }
+    const pod_number *n = w->number;
+    pod_kernel_mix(elements_of(&n->out[0]), 1, -n->rate, w->in[0], w->in[1], w->out[0]);
     return POD_OK;
 }
 
@@ -652,25 +651,15 @@ static pod_status compute_momentum(work *w)
 
 static pod_status compute_adam(work *w)
 {
-    const float rate = (float)w->number->rate;
+    const bool step = w->number->function == POD_NUMBER_ADAM_STEP;
+    const float rate = step ? -1 : (float)w->number->rate;
     for (int64_t i = 0; i < elements_of(&w->number->out[0]); i++) {
         const float gradient = w->in[1][i];
         const float m = 0.9F * w->in[2][i] + 0.1F * gradient;
         const float v = 0.999F * w->in[3][i] + 0.001F * gradient * gradient;
-        w->out[0][i] = pod_kernel_adam(w->in[0][i], m, v, rate);
+        w->out[0][i] = pod_kernel_adam(step ? 0 : w->in[0][i], m, v, rate);
         w->out[1][i] = m;
         w->out[2][i] = v;
-    }
-    return POD_OK;
-}
-
-static pod_status compute_adam_step(work *w)
-{
-    for (int64_t i = 0; i < elements_of(&w->number->out[0]); i++) {
-        const float gradient = w->in[1][i];
-        w->out[1][i] = 0.9F * w->in[2][i] + 0.1F * gradient;
-        w->out[2][i] = 0.999F * w->in[3][i] + 0.001F * gradient * gradient;
-        w->out[0][i] = -pod_kernel_adam(0, w->out[1][i], w->out[2][i], 1);
     }
     return POD_OK;
 }
@@ -711,9 +700,24 @@ static pod_status compute_lars(work *w)
 static pod_status compute_lamb(work *w)
 {
     const float by = (float)w->number->rate * trust_of(w->in[SQUARES_AT]);
-    for (int64_t i = 0; i < elements_of(&w->number->out[0]); i++) {
-        w->out[0][i] = w->in[0][i] - by * w->in[1][i];
-    }
+    const int64_t n = elements_of(&w->number->out[0]);
+    pod_kernel_mix(n, 1, -(double)by, w->in[0], w->in[1], w->out[0]);
+    return POD_OK;
+}
+
+static pod_status compute_muon(work *w)
+{
+    pod_kernel_muon(elements_of(&w->number->out[0]), w->in[1], w->in[2], w->out[0], w->out[1]);
+    return POD_OK;
+}
+
+static pod_status compute_mix(work *w)
+{
+    const pod_number *n = w->number;
+    const double root = w->in[2] != NULL ? sqrt((double)w->in[2][1]) : 1;
+    const double by = root > 0 ? 1 / root : 0;
+    pod_kernel_mix(elements_of(&n->out[0]), n->rate * by, n->by * by, w->in[0], w->in[1],
+                   w->out[0]);
     return POD_OK;
 }
 
@@ -762,10 +766,12 @@ static pod_status number_exec(work *w)
         [POD_NUMBER_SGD] = compute_sgd,
         [POD_NUMBER_MOMENTUM] = compute_momentum,
         [POD_NUMBER_ADAM] = compute_adam,
-        [POD_NUMBER_ADAM_STEP] = compute_adam_step,
+        [POD_NUMBER_ADAM_STEP] = compute_adam,
         [POD_NUMBER_SQUARES] = compute_squares,
         [POD_NUMBER_LARS] = compute_lars,
         [POD_NUMBER_LAMB] = compute_lamb,
+        [POD_NUMBER_MUON] = compute_muon,
+        [POD_NUMBER_MIX] = compute_mix,
     };
     pod_status st = work_load(w);
     if (st == POD_OK && w->number->ahead) {

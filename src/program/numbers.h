@@ -63,6 +63,9 @@
  *      lars         y = 0.9 · c + 0.001 · t · b, x = a - rate · y, t² the first over the second number of e, or 1 where
  *                   either is 0
  *      lamb         x = a - rate · t · b
+ *      muon         y = 0.95 · c + b, x = 0.95 · y + b
+ *      mix          x = rate · a + by · b, over the root of the second number of c if there is one (zeros where that
+ *                   is 0)
  *
  *  Threads: none. */
 #pragma once
@@ -111,6 +114,8 @@ typedef enum pod_number_function {
     POD_NUMBER_SQUARES,
     POD_NUMBER_LARS,
     POD_NUMBER_LAMB,
+    POD_NUMBER_MUON,
+    POD_NUMBER_MIX,
     POD_NUMBER_FUNCTIONS
 } pod_number_function;
 
@@ -148,6 +153,7 @@ typedef struct pod_number {
     int64_t experts;
     int64_t room; /**< rows of an expert */
     double rate;  /**< learning rate; scale of the loss; base of angles; epsilon of norms */
+    double by;    /**< of mix */
     int32_t next; /**< of the op, in program->numbers; POD_OP_NONE: the last */
 } pod_number;
 

@@ -39,7 +39,7 @@ typedef struct pod_tensor {
 
 /** What a buffer of numbers of a transformer is, for those that fill and compare them. Bundles and their gradients are
  *  the matrices of a part of a layer one after the other, each as tensor cuts it, padded, and cut over the mesh axes of
- *  `cut` into equal pieces. */
+ *  `cut` into equal pieces. With muon a layer's piece has a slice of each matrix, along its longer side. */
 typedef enum pod_place_role {
     POD_PLACE_TOKENS, /**< [rows, 1]: of all chips of `cut`, one after the other; less the first of the chip's part */
     POD_PLACE_TARGETS, /**< [rows, 1]: likewise of this chip alone */
@@ -70,6 +70,7 @@ typedef enum pod_place_role {
      *  gives; of a chip's own piece of them, where tensor cuts rows */
     POD_PLACE_LAYER_INPUT,
     POD_PLACE_LAYER_DERIVATIVE,
+    POD_PLACE_NEWTON, /**< of muon: a bundle's matrices after `newton` steps of Newton and Schulz */
     /* of inference (workload/verify/place_infer.h); filled: */
     POD_PLACE_EMBEDDED,        /**< [tokens, d_model]: what goes into the first layer */
     POD_PLACE_TOKEN_POSITIONS, /**< [tokens, 1] */
@@ -91,6 +92,7 @@ typedef struct pod_place {
     int32_t
         part; /**< of a layer: pod_layer_part; of the ends: POD_PLACE_EMBEDDING, POD_PLACE_HEAD */
     int32_t microbatch;
+    int32_t newton;
     pod_axis_list cut;
     pod_axis_list across; /**< of inference: d_model of each matrix is cut over these */
 } pod_place;

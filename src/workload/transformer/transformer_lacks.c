@@ -47,8 +47,14 @@ static void layout_lacks(const pod_step_request *r, const pod_work_layout *layou
               "layers that share keys and values over pipeline");
     lack_note(lack, r->model->image > 0 && layout->size[POD_MESH_SEQUENCE] > 1,
               "a model that reads pictures over sequence");
-    lack_note(lack, r->mode == POD_STEP_TRAIN && r->optimizer == POD_OPTIMIZER_MUON,
-              "--optimizer muon");
+    lack_note(lack,
+              r->mode == POD_STEP_TRAIN && r->optimizer == POD_OPTIMIZER_MUON
+                  && r->model->biases > 0,
+              "--optimizer muon of a model with biases");
+    lack_note(lack,
+              r->mode == POD_STEP_TRAIN && r->optimizer == POD_OPTIMIZER_MUON
+                  && layout->size[POD_MESH_EXPERT] > 1,
+              "--optimizer muon over the mesh axis expert");
     lack_note(lack, r->settings.narrow_gathers && r->dtype != POD_DTYPE_BF16,
               "a gather of weights that are quantised before");
     lack_note(lack, r->attention == POD_ATTENTION_PLAIN, "--attention plain");
@@ -57,6 +63,44 @@ static void layout_lacks(const pod_step_request *r, const pod_work_layout *layou
               pieces && pod_circular_is_on(r, layout->stages) && r->microbatches > layout->stages,
               "--collective-matmul on in a circular pipeline with more microbatches than stages");
     lack_note(lack, pieces && r->model->head_dense > 0, "--collective-matmul on of a dense head");
+}
+
+/** Muon: slices of matrices along the longer side, and rows of their squares, equally many on all chips. */
+static pod_status matrix_divides(const pod_layer_matmul *m, const pod_work_layout *layout,
+                                 pod_error *err)
+{
+    const bool wide = pod_layer_matmul_is_wide(m);
+    const pod_axis_list sequence = {.count = layout->size[POD_MESH_SEQUENCE] > 1,
+                                    .axis = {POD_MESH_SEQUENCE}};
+    const bool by_tensor = m->n_units > 0 || m->k_units > 0;
+    pod_axis_list axes = pod_axis_list_join(layout->fsdp, &sequence);
+    if (!pod_layer_matmul_of_experts(m)) {
+        axes = pod_axis_list_join(axes, &layout->expert);
+    }
+    if (by_tensor) {
+        axes = pod_axis_list_join(axes, &layout->tensor);
+    }
+    if (layout->size[POD_MESH_TENSOR] > 1 && by_tensor && wide != (m->n_units > 0)) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--data real: --optimizer muon has no real numbers where tensor cuts the "
+                        "shorter side of a matrix (%s); use --mesh without tensor, or --data none",
+                        m->name);
+    }
+    POD_TRY(pod_work_divides(layout, m->name, m->k, &axes, err));
+    return pod_work_divides(layout, m->name, m->n, &axes, err);
+}
+
+static pod_status matrices_divide(const pod_step_request *request, const pod_work_layout *layout,
+                                  pod_error *err)
+{
+    const bool muon = request->mode == POD_STEP_TRAIN && request->optimizer == POD_OPTIMIZER_MUON;
+    for (int64_t l = 0; l < request->model->layers && muon; l++) {
+        const pod_layer layer = pod_model_layer(request->model, l);
+        for (int i = 0; i < layer.nmatmuls; i++) {
+            POD_TRY(matrix_divides(&layer.matmul[i], layout, err));
+        }
+    }
+    return POD_OK;
 }
 
 /** What tensor and the cut of the embedding's columns must divide. */
@@ -180,6 +224,7 @@ pod_status pod_tf_lacks_layout(const pod_step_request *request, const pod_work_l
     POD_TRY(rows_divide(request, layout, err));
     POD_TRY(masked_divides(request, layout, err));
     POD_TRY(tiles_divide(request, layout, err));
+    POD_TRY(matrices_divide(request, layout, err));
     return divides_check(request, layout, err);
 }
 

@@ -83,6 +83,7 @@ void pod_tf_place(pod_tf *tf, pod_place_role role, int32_t number, const pod_tf_
         .part = of_end ? place_in_list - (tf->stage.layers - 1) * POD_LAYER_PARTS
                        : place_in_list % POD_LAYER_PARTS,
         .microbatch = tf->stage.outside ? pod_circular_first(&tf->stage) : tf->stage.part,
+        .newton = tf->newton,
         .cut = cut != NULL ? *cut : (pod_axis_list){0},
     };
     pod_buffer *buffer = &tf->program->buffers[number];

@@ -34,7 +34,7 @@ typedef struct pod_tf_bundle {
     int32_t gathered;    /**< of the use under way */
     int32_t gradient_op; /**< that completes the gradient */
     int32_t moment[2];   /**< buffers of numbers */
-    int32_t direction;   /**< numbers of lamb: adam's step */
+    int32_t direction;   /**< numbers of lamb: adam's step; of muon: how matrices are to move */
     int64_t norm_row;    /**< its first sum of squares among those of the stage */
     int32_t once; /**< buffer gathered once for all passes, or those of a round; POD_OP_NONE */
     int32_t uses; /**< so far, of bundles that are gathered by rounds */
@@ -206,7 +206,8 @@ typedef struct pod_tf {
         bias_rows[2];   /**< likewise of rows that have a bias: all; of partial sums, one chip's */
     int32_t whole_dy;   /**< likewise what the MLP gathered for attention beside it */
     pod_tf_routes rows; /**< of the layer under way */
-    int32_t norms;      /**< numbers of lars and lamb: sums of squares of all bundles */
+    int32_t norms;      /**< numbers of lars, lamb and muon: sums of squares of all bundles */
+    int32_t newton;     /**< steps of Newton and Schulz that are done */
     pod_tf_context context;
     pod_tf_rows_wait *rows_wait; /**< rows_wait[nrows_wait] */
     int64_t nrows_wait;
@@ -229,3 +230,10 @@ typedef struct pod_tf {
     int nlater;
     int32_t layer; /**< being built, for the names of ops; -1 = none */
 } pod_tf;
+
+/** The optimizer of a bundle: Muon leaves embedding and head to adam. */
+static inline pod_optimizer pod_tf_optimizer_of(const pod_tf *tf, const pod_tf_bundle *bundle)
+{
+    const pod_optimizer optimizer = tf->stage.request->optimizer;
+    return optimizer == POD_OPTIMIZER_MUON && bundle->layer < 0 ? POD_OPTIMIZER_ADAM : optimizer;
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workload/transformer/transformer_update.h"
 
+#include "workload/transformer/transformer_muon.h"
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_stages.h"
 #include "workload/transformer/transformer_update_numbers.h"
@@ -102,11 +103,14 @@ static pod_axis_list sharers(const pod_tf *tf, const pod_axis_list *cut)
     return pod_axis_list_join(*cut, &tf->layout->tensor);
 }
 
-static int64_t bundles_count(const pod_tf *tf)
+/** Pairs of sums: of each bundle, of muon of each matrix. */
+static int64_t norms_count(const pod_tf *tf)
 {
+    const bool matrices = tf->stage.request->optimizer == POD_OPTIMIZER_MUON;
     int64_t count = 0;
     for (int32_t i = 0; i < tf->nbundles; i++) {
-        count += tf->bundles[i].there ? 1 : 0;
+        const pod_tf_bundle *bundle = &tf->bundles[i];
+        count += !bundle->there ? 0 : matrices ? pod_tf_muon_matrices(tf, bundle) : 1;
     }
     return count;
 }
@@ -117,7 +121,7 @@ static void norms_sum(pod_tf *tf)
     pod_axis_list axes = sharers(tf, &tf->bundles[0].cut);
     tf->layer = -1;
     const int32_t op = pod_tf_collective(tf, POD_ALL_REDUCE, "update.sum.norms", &axes,
-                                         POD_TF_NORMS * bundles_count(tf), POD_DTYPE_F32, NONE,
+                                         POD_TF_NORMS * norms_count(tf), POD_DTYPE_F32, NONE,
                                          TOUCH(NONE, NONE, NONE, NONE));
     pod_tf_update_numbers_sum(tf, op);
     pod_tf_wait(tf, op);
@@ -133,6 +137,8 @@ typedef struct newton {
     int32_t pieces;
     pod_axis_list axes;
     int32_t op;
+    pod_tf_newton numbers;
+    int64_t begins; /**< the first of its sums of squares; NONE: it has begun */
 } newton;
 
 static newton newton_of(const pod_tf *tf, const pod_tf_bundle *bundle, const pod_layer *layer,
@@ -149,8 +155,10 @@ static newton newton_of(const pod_tf *tf, const pod_tf_bundle *bundle, const pod
     return n;
 }
 
-/** One of the three products of a step, and what its chips exchange of the result. */
-static void newton_product(pod_tf *tf, const pod_tf_bundle *bundle, newton *n, int which)
+/** One of the three products of a step, and what its chips exchange of the result.
+ *  @param x  numbers before the step and after it */
+static void newton_product(pod_tf *tf, const pod_tf_bundle *bundle, newton *n, int which,
+                           const int32_t x[2])
 {
     static const char *const names[] = {"update.matmul.gram", "update.matmul.square",
                                         "update.matmul.step"};
@@ -164,31 +172,55 @@ static void newton_product(pod_tf *tf, const pod_tf_bundle *bundle, newton *n, i
     const int32_t *touch = TOUCH(bundle->moments, NONE, NONE, NONE);
     pod_tf_wait(tf, n->op);
     pod_tf_matmul_of(tf, POD_DTYPE_BF16, names[which], sizes[which], n->count, touch);
+    if (n->begins != NONE) {
+        pod_tf_newton_begin(tf, bundle, &n->numbers, n->begins, x[0]);
+        n->begins = NONE;
+    }
+    pod_tf_newton_product(tf, &n->numbers, which, x);
     n->op = NONE;
     if (which < 2) {
         n->op = pod_tf_collective(tf, which == 0 ? POD_ALL_REDUCE : POD_ALL_GATHER,
                                   which == 0 ? "update.sum.gram" : "update.gather.square", &n->axes,
                                   elements, POD_DTYPE_BF16, NONE, touch);
+        pod_tf_newton_exchange(tf, &n->numbers, which, n->op);
     }
 }
 
-static void newton_bundle(pod_tf *tf, const pod_tf_bundle *bundle, pod_layer_part part)
+static void newton_bundle(pod_tf *tf, pod_tf_bundle *bundle, pod_layer_part part)
 {
     enum { PRODUCTS = 3 };
     const pod_layer layer = pod_model_layer(tf->model, bundle->layer);
     newton each[POD_LAYER_MATMULS_MAX];
     int count = 0;
+    pod_tf_slices slices[POD_LAYER_MATMULS_MAX];
+    (void)pod_tf_slices_of(tf, bundle, slices);
+    int64_t row = bundle->norm_row;
     for (int i = 0; i < layer.nmatmuls; i++) {
         if (layer.matmul[i].part == part) {
-            each[count++] = newton_of(tf, bundle, &layer, &layer.matmul[i]);
+            newton *n = &each[count];
+            *n = newton_of(tf, bundle, &layer, &layer.matmul[i]);
+            n->numbers = (pod_tf_newton){
+                .slices = slices[count], .axes = n->axes, .pieces = n->pieces, .made = NONE};
+            n->begins = row;
+            row += POD_TF_NORMS * n->count;
+            count++;
         }
     }
     tf->layer = bundle->layer;
+    tf->newton = 0;
+    int32_t x[2] = {pod_tf_newton_pieces(tf, bundle), NONE};
     for (int product = 0; product < NEWTON_STEPS * PRODUCTS; product++) {
-        for (int i = 0; i < count; i++) {
-            newton_product(tf, bundle, &each[i], product % PRODUCTS);
+        if (product % PRODUCTS == PRODUCTS - 1) {
+            tf->newton++;
+            x[1] = pod_tf_newton_pieces(tf, bundle);
         }
+        for (int i = 0; i < count; i++) {
+            newton_product(tf, bundle, &each[i], product % PRODUCTS, x);
+        }
+        x[0] = x[1] != NONE ? x[1] : x[0];
+        x[1] = NONE;
     }
+    bundle->direction = x[0];
 }
 
 static void newton_all(pod_tf *tf)
@@ -204,7 +236,7 @@ void pod_tf_update(pod_tf *tf)
 {
     const pod_optimizer optimizer = tf->stage.request->optimizer;
     pod_tf_gradients_finish(tf);
-    pod_tf_update_numbers_begin(tf, bundles_count(tf));
+    pod_tf_update_numbers_begin(tf, norms_count(tf));
     const bool begun = pass_all(tf, "update.norm", norm_bytes, true);
     const bool moments = pass_all(tf, "update.moments", moments_bytes, !begun);
     if (pod_optimizer_has_norms(optimizer)) {

@@ -14,7 +14,8 @@
  *      muon          2·m + g + 2: the moment's direction in bf16; five steps of Newton and Schulz; 2 + 2·w.
  *                    Embedding and head as adam
  *
- *  Norms of lars, lamb and muon are sums over the chips that share a layer: two numbers a bundle, one all-reduce.
+ *  Norms of lars, lamb and muon are sums over the chips that share a layer: two numbers a bundle, of muon a matrix, one
+ *  all-reduce.
  *
  *  A step of Newton and Schulz makes X nearer to orthogonal, X [r, c] with r <= c cut along c over the p chips that
  *  share the matrix, on the MXU:

@@ -6,6 +6,7 @@
 #include "models/resnet.h"
 #include "workload/build/circular.h"
 #include "workload/build/uses.h"
+#include "workload/transformer/transformer_muon.h"
 #include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_stages.h"
@@ -364,6 +365,7 @@ static void relayout_weights(pod_tf *tf, const pod_tf_bundle *bundle, pod_dtype 
     const pod_chip_spec *chip = tf->stage.request->chip;
     relayout(tf, "relayout.weights", chip != NULL ? chip->gather_hbm_ratio : 1, bundle, dtype,
              buffer);
+    pod_tf_muon_relayout(tf, bundle, buffer, false);
 }
 
 static void relayout_gradients(pod_tf *tf, const pod_tf_bundle *bundle, int32_t buffer)
@@ -371,6 +373,7 @@ static void relayout_gradients(pod_tf *tf, const pod_tf_bundle *bundle, int32_t 
     const pod_chip_spec *chip = tf->stage.request->chip;
     relayout(tf, "relayout.gradients", chip != NULL ? chip->scatter_hbm_ratio : 1, bundle,
              tf->stage.build.dtype, buffer);
+    pod_tf_muon_relayout(tf, bundle, buffer, true);
 }
 
 void pod_tf_gather_once(pod_tf *tf)

@@ -14,13 +14,6 @@ typedef struct pod_tf_states {
     int64_t nu;
 } pod_tf_states;
 
-/** The optimizer of a bundle: Muon leaves embedding and head to adam. */
-static inline pod_optimizer pod_tf_optimizer_of(const pod_tf *tf, const pod_tf_bundle *bundle)
-{
-    const pod_optimizer optimizer = tf->stage.request->optimizer;
-    return optimizer == POD_OPTIMIZER_MUON && bundle->layer < 0 ? POD_OPTIMIZER_ADAM : optimizer;
-}
-
 pod_tf_states pod_tf_states_of(const pod_tf *tf, const pod_tf_bundle *bundle);
 void pod_tf_bundles_make(pod_tf *tf);
 /** Where the rows of the vocabulary are that the embedding reads: its table, or a tied head, which the first stage has,

@@ -235,6 +235,30 @@ static int64_t tied_visit(const pod_place_chip *place, const pod_place *what, ru
     return words * rows;
 }
 
+/** Whether a chip has a slice of each matrix of a layer. */
+static bool in_slices(const pod_step_request *request)
+{
+    return request->mode == POD_STEP_TRAIN && request->optimizer == POD_OPTIMIZER_MUON;
+}
+
+/** The chip's slice of a matrix, along the longer side. @param whole  of all chips of `cut`, in the whole bundle */
+static void slice_visit(const pod_place_chip *place, const pod_place *what, const run *whole,
+                        const pod_layer_matmul *matmul, run_visit *visit, void *context)
+{
+    const int64_t pieces = pod_work_layout_pieces(&place->check->work->layout, &what->cut);
+    const int64_t own = pod_place_piece(place, &what->cut);
+    run r = *whole;
+    r.at /= pieces;
+    if (pod_layer_matmul_is_wide(matmul)) {
+        r.patch.columns /= pieces;
+        r.patch.column += own * r.patch.columns;
+    } else {
+        r.patch.rows /= pieces;
+        r.patch.row += own * r.patch.rows;
+    }
+    visit(context, &r);
+}
+
 /** @param shard  elements of the chip's piece */
 static void bundle_visit(const pod_place_chip *place, const pod_place *what, int64_t shard,
                          run_visit *visit, void *context)
@@ -267,6 +291,12 @@ static void bundle_visit(const pod_place_chip *place, const pod_place *what, int
                          .at = own + offset - first};
             whole.patch.row += g * array->rows;
             const int64_t size = whole.patch.rows * whole.patch.columns;
+            if (array->layer >= 0 && in_slices(check->request)) {
+                whole.at = offset;
+                slice_visit(place, what, &whole, &layer.matmul[array->matmul], visit, context);
+                offset += size;
+                continue;
+            }
             const int64_t from = first > offset ? first - offset : 0;
             const int64_t to = first + rest - offset < size ? first + rest - offset : size;
             rows_visit(&whole, from, to, visit, context);
@@ -307,6 +337,9 @@ static void step_copy(const target *t, const run *r, char *row, bool load)
 static void run_fill(void *context, const run *r)
 {
     const target *t = context;
+    if (t->kind == POD_STATE_MOMENT && t->before == NULL) {
+        return; /* zeros before the first step */
+    }
     char row[STEP_BYTES];
     char *data = r->step > 0 ? row : t->data + r->at * pod_dtype_size(t->dtype);
     if (t->before != NULL) {
@@ -588,6 +621,47 @@ static void layers_see(const pod_place_chip *place, const pod_place *what, const
     }
 }
 
+/** A run of matrices in the steps of Newton and Schulz. */
+typedef struct newton_run {
+    const pod_place_chip *place;
+    target *t;
+    uint32_t *taken; /**< of this step, array after array */
+} newton_run;
+
+static void newton_take(void *context, const run *r)
+{
+    const newton_run *n = context;
+    const pod_place_check *check = n->place->check;
+    const bool copy = n->place->coordinate[POD_MESH_DATA] > 0
+                      || (n->place->coordinate[POD_MESH_TENSOR] > 0
+                          && !tensor_cuts(check->request->model, r->array));
+    uint32_t *array = n->taken + check->first[number_of_array(n->t, r)];
+    for (int64_t i = 0; !copy && i < r->patch.rows; i++) {
+        const int64_t at = (r->patch.row + i) * r->array->columns + r->patch.column;
+        pod_dtype_to_f32(n->t->dtype, (float *)(void *)(array + at),
+                         n->t->data + (r->at + i * r->patch.columns) * pod_dtype_size(n->t->dtype),
+                         r->patch.columns);
+    }
+}
+
+static void newton_see(const pod_place_chip *place, const pod_place *what, const pod_buffer *buffer,
+                       target *t)
+{
+    const pod_place_check *check = place->check;
+    char prefix[POD_TRANSFORMER_NAME_MAX];
+    newton_run taken = {.place = place,
+                        .t = t,
+                        .taken = check->followed + check->newton_at
+                                 + what->newton * check->newton_elements};
+    (void)snprintf(prefix, sizeof prefix, "newton%d.", (int)what->newton);
+    t->prefix = prefix;
+    if (check->follows) {
+        bundle_visit(place, what, buffer->rows * buffer->columns, run_compare, t);
+    } else {
+        bundle_visit(place, what, buffer->rows * buffer->columns, newton_take, &taken);
+    }
+}
+
 void pod_place_check_store(void *context, int32_t chip, const pod_program *program, void **buffers)
 {
     pod_place_check *check = context;
@@ -604,6 +678,10 @@ void pod_place_check_store(void *context, int32_t chip, const pod_program *progr
         }
         target t = {
             .check = check, .prefix = "", .dtype = buffer->dtype, .data = buffers[what->buffer]};
+        if (what->role == POD_PLACE_NEWTON) {
+            newton_see(&place, what, buffer, &t);
+            continue;
+        }
         if (what->role == POD_PLACE_LAYER_INPUT || what->role == POD_PLACE_LAYER_DERIVATIVE) {
             layers_see(&place, what, buffer, &t);
             continue;
@@ -671,12 +749,18 @@ pod_status pod_place_check_init(pod_place_check *check, const pod_step_request *
                                                         * request->seq * request->model->top_k
                                                   : 0;
     check->choices = calloc((size_t)check->nchoices + 1, sizeof *check->choices);
-    check->nfollowed =
-        pod_dtype_size(request->dtype) == 1
-            ? 2 * request->model->layers * request->batch * request->seq * request->model->d_model
-            : 0;
+    const int64_t layers = pod_dtype_size(request->dtype) == 1 ? request->model->layers : 0;
+    check->newton_at = 2 * layers * request->batch * request->seq * request->model->d_model;
+    check->first = calloc((size_t)check->narrays + 1, sizeof *check->first);
+    for (int64_t i = 0; check->first != NULL && in_slices(request) && i < check->narrays; i++) {
+        const pod_transformer_array array = pod_transformer_array_at(request->model, i);
+        check->first[i] = check->newton_elements;
+        check->newton_elements += array.layer >= 0 ? array.groups * array.rows * array.columns : 0;
+    }
+    check->nfollowed = check->newton_at + POD_TRANSFORMER_NEWTON * check->newton_elements;
     check->followed = calloc((size_t)check->nfollowed + 1, sizeof *check->followed);
-    if (check->arrays == NULL || check->choices == NULL || check->followed == NULL) {
+    if (check->arrays == NULL || check->choices == NULL || check->followed == NULL
+        || check->first == NULL) {
         return pod_fail(err, POD_E_NOMEM, "out of memory for %lld arrays",
                         (long long)check->narrays);
     }
@@ -691,7 +775,9 @@ void pod_place_check_fini(pod_place_check *check)
     free(check->arrays);
     free(check->choices);
     free(check->followed);
+    free(check->first);
     check->arrays = NULL;
     check->choices = NULL;
     check->followed = NULL;
+    check->first = NULL;
 }

@@ -24,7 +24,11 @@ typedef struct pod_place_check {
     int64_t nchoices; /**< elements of it: 0 without experts */
     /** What comes into layers, bits of f32: followed[forward, backward][layer][batch · seq · d_model], likewise */
     uint32_t *followed;
-    int64_t nfollowed;             /**< elements of it: 0 unless matmuls are in a byte */
+    int64_t nfollowed; /**< elements of it: 0 unless matmuls are in a byte, or with muon: */
+    /** matrices in its steps, followed[newton_at + step · newton_elements + first[array]] on */
+    int64_t newton_at;
+    int64_t newton_elements;
+    int64_t *first;                /**< first[narrays] */
     bool follows;                  /**< the reference follows chips: that is compared, not taken */
     const pod_place_state *before; /**< what chips start from; NULL: the first step */
     pod_place_state *after;        /**< takes what they end with; NULL: nobody asks */

@@ -12,10 +12,17 @@ typedef struct pod_transformer_choices {
     const int32_t *expert; /**< [batch · seq, top_k] */
 } pod_transformer_choices;
 
-/** What chips had between layers, of all tokens: layer by layer [batch · seq, d_model]. */
+/** Matrices of muon: of norm 1, and after each step of Newton and Schulz. */
+enum { POD_TRANSFORMER_NEWTON = 6 };
+
+/** What chips had on the way: between layers, of all tokens, layer by layer [batch · seq, d_model]; and in the update.
+ *  NULL: isn't followed. */
 typedef struct pod_transformer_followed {
     const float *input;      /**< what the layer starts from */
     const float *derivative; /**< by what it gives */
+    /** With muon: arrays of layers one after the other, step by step. */
+    const float *newton;
+    int64_t newton_elements; /**< of a step */
 } pod_transformer_followed;
 
 typedef struct pod_transformer_reference_args {

@@ -202,3 +202,37 @@ void pod_reference_project_back(pod_reference_step *step, pod_reference_weight *
     pod_inexact_matmul(&step->ix, &gradient, a, dout, &weight->gradient);
     pod_reference_bias_back(step, pod_reference_bias_of(step, weight), dout);
 }
+
+pod_status pod_reference_support_check(const pod_transformer_reference_args *args, pod_error *err)
+{
+    const pod_model *model = args->model;
+    const struct {
+        bool there;
+        const char *what;
+    } parts[] = {
+        {model->delta_v_heads > 0,                "a gated delta rule"  },
+        {model->index_top_k > 0,                  "an indexer"          },
+        {model->expert_d_model > 0,               "narrow experts"      },
+        {model->layer_embedding > 0,              "embeddings of layers"},
+        {model->biases > 0 && model->experts > 0, "biases of experts"   },
+        {model->biases > 0 && model->kv_lora > 0, "biases of latents"   },
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (parts[i].there) {
+            return pod_fail(err, POD_E_INVALID,
+                            "no real numbers for a model with %s; use --data none", parts[i].what);
+        }
+    }
+    if (args->dtype != POD_DTYPE_BF16 && args->dtype != POD_DTYPE_F32) {
+        return pod_fail(err, POD_E_INVALID,
+                        "no real numbers for a transformer in %s; use bf16 or f32",
+                        pod_dtype_name(args->dtype));
+    }
+    if (model->positions > 0 && args->seq > model->positions) {
+        return pod_fail(err, POD_E_INVALID,
+                        "%lld tokens of a sequence, but %lld learned positions; use --seq %lld",
+                        (long long)args->seq, (long long)model->positions,
+                        (long long)model->positions);
+    }
+    return POD_OK;
+}

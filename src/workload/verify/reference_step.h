@@ -75,6 +75,14 @@ typedef struct pod_reference_state {
     pod_inexact y;
 } pod_reference_state;
 
+/** How an array is updated: muon leaves the ends of a model to adam. */
+static inline pod_optimizer pod_reference_optimizer_of(const pod_reference_step *step,
+                                                       const pod_transformer_array *array)
+{
+    const pod_optimizer optimizer = step->args->optimizer;
+    return optimizer == POD_OPTIMIZER_MUON && array->layer < 0 ? POD_OPTIMIZER_ADAM : optimizer;
+}
+
 int64_t pod_reference_tokens(const pod_reference_step *step);
 /** Partial sums of products by d_model, forward. */
 int64_t pod_reference_input_terms(const pod_reference_step *step);
@@ -104,3 +112,6 @@ void pod_reference_project(pod_reference_step *step, pod_reference_weight *weigh
 void pod_reference_project_back(pod_reference_step *step, pod_reference_weight *weight,
                                 int64_t terms, const pod_inexact *a, const pod_inexact *dout,
                                 const pod_inexact *da);
+
+/** Whether there is a reference of such a step. @return POD_E_INVALID: the text says which part there isn't */
+pod_status pod_reference_support_check(const pod_transformer_reference_args *args, pod_error *err);

@@ -109,7 +109,7 @@ void pod_reference_update(const pod_reference_step *step, const pod_reference_we
 {
     static const double eta = 0.001;
     static const double beta = 0.9;
-    const pod_optimizer optimizer = step->args->optimizer;
+    const pod_optimizer optimizer = pod_reference_optimizer_of(step, &weight->array);
     const double rate = step->args->rate;
     const double trust = norms != NULL ? pod_reference_trust(norms->weights, norms->directions) : 1;
     for (int64_t i = 0; i < moved->weight.rows * moved->weight.columns; i++) {

@@ -35,7 +35,7 @@ double pod_transformer_rate(pod_optimizer optimizer)
     static const double rates[POD_OPTIMIZERS] = {
         [POD_OPTIMIZER_SGD] = 0x1p4,   [POD_OPTIMIZER_MOMENTUM] = 0x1p4,
         [POD_OPTIMIZER_ADAM] = 0x1p-6, [POD_OPTIMIZER_LARS] = 0x1p6, /* times 0.001 */
-        [POD_OPTIMIZER_LAMB] = 0x1p-4,
+        [POD_OPTIMIZER_LAMB] = 0x1p-4, [POD_OPTIMIZER_MUON] = 0x1p-6,
     };
     return rates[optimizer];
 }

@@ -4,6 +4,7 @@
 #include "chip/numerics.h"
 #include "workload/verify/reference_head.h"
 #include "workload/verify/reference_layer.h"
+#include "workload/verify/reference_muon.h"
 #include "workload/verify/reference_update.h"
 
 #include <float.h>
@@ -35,42 +36,6 @@ struct pod_transformer_reference {
     char *block;      /* [elements] doubles, [nresults] largest magnitudes, [elements] floats */
 };
 
-/* ---- what it can't do ---- */
-
-static pod_status support_check(const pod_transformer_reference_args *args, pod_error *err)
-{
-    const pod_model *model = args->model;
-    const struct {
-        bool there;
-        const char *what;
-    } parts[] = {
-        {model->delta_v_heads > 0,                "a gated delta rule"  },
-        {model->index_top_k > 0,                  "an indexer"          },
-        {model->expert_d_model > 0,               "narrow experts"      },
-        {model->layer_embedding > 0,              "embeddings of layers"},
-        {model->biases > 0 && model->experts > 0, "biases of experts"   },
-        {model->biases > 0 && model->kv_lora > 0, "biases of latents"   },
-    };
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (parts[i].there) {
-            return pod_fail(err, POD_E_INVALID,
-                            "no real numbers for a model with %s; use --data none", parts[i].what);
-        }
-    }
-    if (args->dtype != POD_DTYPE_BF16 && args->dtype != POD_DTYPE_F32) {
-        return pod_fail(err, POD_E_INVALID,
-                        "no real numbers for a transformer in %s; use bf16 or f32",
-                        pod_dtype_name(args->dtype));
-    }
-    if (model->positions > 0 && args->seq > model->positions) {
-        return pod_fail(err, POD_E_INVALID,
-                        "%lld tokens of a sequence, but %lld learned positions; use --seq %lld",
-                        (long long)args->seq, (long long)model->positions,
-                        (long long)model->positions);
-    }
-    return POD_OK;
-}
-
 /* ---- results ---- */
 
 static void result_add(pod_transformer_reference *ref, const char *prefix, const char *name,
@@ -95,11 +60,20 @@ static bool trains(const pod_transformer_reference *ref)
     return ref->args.mode == POD_STEP_TRAIN;
 }
 
+static bool follows_layers(const pod_transformer_reference *ref)
+{
+    return ref->args.followed != NULL && ref->args.followed->input != NULL;
+}
+
+static bool follows_newton(const pod_transformer_reference *ref, const pod_transformer_array *array)
+{
+    return ref->args.followed != NULL && ref->args.followed->newton != NULL && array->layer >= 0;
+}
+
 static void results_list(pod_transformer_reference *ref)
 {
     const int64_t tokens = ref->args.batch * ref->args.seq;
     const int64_t head = ref->args.batch * pod_reference_head_tokens(&ref->step);
-    const int moments = pod_optimizer_moments(ref->args.optimizer);
     if (trains(ref)) {
         result_add(ref, "", "loss", 1, 1);
     }
@@ -118,7 +92,7 @@ static void results_list(pod_transformer_reference *ref)
             result_add(ref, "squares.", name, tokens, ref->model.positions > 0 ? 2 : 1);
         }
     }
-    for (int64_t l = 0; ref->args.followed != NULL && l < ref->model.layers; l++) {
+    for (int64_t l = 0; follows_layers(ref) && l < ref->model.layers; l++) {
         char name[PREFIX_MAX];
         (void)snprintf(name, sizeof name, "%d", (int)l);
         result_add(ref, "input.", name, tokens, ref->model.d_model);
@@ -129,6 +103,12 @@ static void results_list(pod_transformer_reference *ref)
     for (int64_t i = 0; trains(ref) && i < ref->step.nweights; i++) {
         const pod_transformer_array *array = &ref->step.weights[i].array;
         const int64_t rows = array->groups * array->rows;
+        const int moments = pod_optimizer_moments(pod_reference_optimizer_of(&ref->step, array));
+        for (int n = 0; follows_newton(ref, array) && n < POD_TRANSFORMER_NEWTON; n++) {
+            char prefix[PREFIX_MAX];
+            (void)snprintf(prefix, sizeof prefix, "newton%d.", n);
+            result_add(ref, prefix, array->name, rows, array->columns);
+        }
         result_add(ref, "gradient.", array->name, rows, array->columns);
         result_add(ref, "weight.", array->name, rows, array->columns);
         if (sums_squares(ref)) {
@@ -178,7 +158,7 @@ static pod_inexact result_array(const pod_transformer_reference *ref, const char
 /** Arrays of the weights, without values. */
 static pod_status weights_list(pod_transformer_reference *ref, pod_error *err)
 {
-    enum { ENDS = 5, OF_LAYER = 5, EACH = 5 };
+    enum { ENDS = 5, OF_LAYER = 5, EACH = 5 + POD_TRANSFORMER_NEWTON };
     pod_reference_step *step = &ref->step;
     step->nweights = pod_transformer_arrays(&ref->model);
     step->weights = calloc((size_t)step->nweights, sizeof *step->weights);
@@ -201,7 +181,7 @@ pod_status pod_transformer_reference_new(const pod_transformer_reference_args *a
     if (ref == NULL) {
         return pod_fail(err, POD_E_NOMEM, "out of memory for the reference");
     }
-    POD_TRY(support_check(args, err));
+    POD_TRY(pod_reference_support_check(args, err));
     ref->model = *args->model;
     ref->args = *args;
     ref->args.model = &ref->model;
@@ -276,6 +256,10 @@ static size_t arena_bytes(const pod_transformer_reference *ref)
         const pod_transformer_array *array = &step->weights[i].array;
         const size_t bytes = product_bytes(ref, array->rows, array->columns);
         product = bytes > product ? bytes : product;
+        if (array->layer >= 0 && ref->args.optimizer == POD_OPTIMIZER_MUON && trains(ref)) {
+            const size_t newton = pod_reference_newton_bytes(array);
+            product = newton > product ? newton : product;
+        }
     }
     const size_t pictures = ref->model.image > 0
                                 ? pod_inexact_bytes(tokens, pod_transformer_pixels(&ref->model))
@@ -515,11 +499,12 @@ static void keep_rows(const pod_transformer_reference *ref, const char *prefix, 
     }
 }
 
-static void keep_hidden(const pod_transformer_reference *ref, int64_t layer, const pod_inexact *x)
+static void keep_layer(const pod_transformer_reference *ref, const char *prefix, int64_t layer,
+                       const pod_inexact *x)
 {
     char name[PREFIX_MAX];
     (void)snprintf(name, sizeof name, "%d", (int)layer);
-    keep_rows(ref, "hidden.", name, x);
+    keep_rows(ref, prefix, name, x);
 }
 
 /** Keep sums of the rows that norm number `norm` reads. */
@@ -539,11 +524,9 @@ static void keep_squares(const pod_transformer_reference *ref, int64_t norm, con
 static void follow(const pod_transformer_reference *ref, const char *prefix, int64_t layer,
                    const float *theirs, const pod_inexact *x)
 {
-    char name[PREFIX_MAX];
     const int64_t tokens = ref->args.batch * ref->args.seq;
     const int64_t first = (layer * tokens + ref->step.sequence * ref->args.seq) * x->columns;
-    (void)snprintf(name, sizeof name, "%d", (int)layer);
-    keep_rows(ref, prefix, name, x);
+    keep_layer(ref, prefix, layer, x);
     for (int64_t i = 0; i < x->rows * x->columns; i++) { /* arrays of their own: no stride */
         x->value[i] = (double)theirs[first + i];
         x->square[i] = 0;
@@ -558,7 +541,7 @@ static void chunk_back(pod_transformer_reference *ref, const pod_reference_head 
     pod_reference_step *step = &ref->step;
     const pod_inexact dy = pod_reference_head_back(step, head, dlogits);
     for (int64_t l = ref->model.layers - 1; l >= 0; l--) {
-        if (ref->args.followed != NULL) {
+        if (follows_layers(ref)) {
             follow(ref, "derivative.", l, ref->args.followed->derivative, &dy);
         }
         pod_reference_layer_back(step, &states[l], &dy);
@@ -574,13 +557,13 @@ static void chunk_compute(pod_transformer_reference *ref, pod_reference_state *s
     const double share = 1 / (double)(ref->args.batch * pod_reference_head_tokens(&ref->step));
     int32_t *targets = pod_arena_take(&step->ix.arena, (size_t)tokens * sizeof *targets);
     pod_inexact x = embedding_take(ref);
-    keep_hidden(ref, -1, &x);
+    keep_layer(ref, "hidden.", -1, &x);
     for (int64_t l = 0; l < ref->model.layers; l++) {
-        if (ref->args.followed != NULL) {
+        if (follows_layers(ref)) {
             follow(ref, "input.", l, ref->args.followed->input, &x);
         }
         x = pod_reference_layer(step, &states[l], l, &x);
-        keep_hidden(ref, l, &x);
+        keep_layer(ref, "hidden.", l, &x);
         keep_squares(ref, 2 * l, &states[l].x);
         keep_squares(ref, 2 * l + 1, &states[l].x1);
     }
@@ -630,7 +613,34 @@ static void moment_fill(const pod_transformer_reference *ref, int64_t number,
     }
 }
 
-static void weight_update(const pod_transformer_reference *ref, int64_t number)
+/** The steps of Newton and Schulz, each from what chips had before it. */
+static void muon_update(pod_transformer_reference *ref, int64_t number,
+                        const pod_reference_moved *moved)
+{
+    const pod_reference_weight *weight = &ref->step.weights[number];
+    const pod_transformer_array *array = &weight->array;
+    const bool followed = follows_newton(ref, array);
+    int64_t first = 0;
+    for (int64_t i = 0; i < number; i++) {
+        const pod_transformer_array *other = &ref->step.weights[i].array;
+        first += other->layer >= 0 ? other->groups * other->rows * other->columns : 0;
+    }
+    const float *chips = NULL;
+    for (int i = 0; followed && i < POD_TRANSFORMER_NEWTON; i++) {
+        char prefix[PREFIX_MAX];
+        (void)snprintf(prefix, sizeof prefix, "newton%d.", i);
+        const pod_inexact kept = result_array(ref, prefix, array->name);
+        if (i == 0) {
+            pod_reference_newton_begin(&ref->step, weight, &kept);
+        } else {
+            pod_reference_newton_step(&ref->step, array, chips, &kept);
+        }
+        chips = ref->args.followed->newton + i * ref->args.followed->newton_elements + first;
+    }
+    pod_reference_muon(&ref->step, weight, chips, moved);
+}
+
+static void weight_update(pod_transformer_reference *ref, int64_t number)
 {
     const pod_reference_weight *weight = &ref->step.weights[number];
     const char *name = weight->array.name;
@@ -639,6 +649,10 @@ static void weight_update(const pod_transformer_reference *ref, int64_t number)
         .moment = {result_array(ref, "moment1.", name), result_array(ref, "moment2.", name)}
     };
     moment_fill(ref, number, &moved.moment[0]);
+    if (pod_reference_optimizer_of(&ref->step, &weight->array) == POD_OPTIMIZER_MUON) {
+        muon_update(ref, number, &moved);
+        return;
+    }
     if (sums_squares(ref)) {
         const pod_reference_norms norms = pod_reference_norms_of(&ref->step, &weight->array);
         norms_result(ref, name, &norms);
@@ -760,46 +774,4 @@ bool pod_transformer_reference_find(const pod_transformer_reference *ref, const 
         .columns = array.columns,
         .largest = ((const double *)(const void *)ref->block)[ref->elements + (r - ref->results)]};
     return true;
-}
-
-static void element_compare(pod_transformer_check *check, const pod_transformer_values *values,
-                            int64_t at, double got)
-{
-    const double difference = fabs(got - values->value[at]);
-    const double bound = (double)values->bound[at];
-    const double error = values->largest > 0 ? difference / values->largest : difference;
-    check->checked++;
-    check->wrong += !(difference <= bound);
-    check->error = error > check->error ? error : check->error;
-    check->share = difference / bound > check->share ? difference / bound : check->share;
-}
-
-void pod_transformer_compare(pod_transformer_check *check, const pod_transformer_values *values,
-                             const pod_patch *patch, pod_dtype dtype, const void *got)
-{
-    const char *next = got;
-    for (int64_t r = patch->row; r < patch->row + patch->rows; r++) {
-        for (int64_t c = patch->column; c < patch->column + patch->columns; c++) {
-            float value;
-            pod_dtype_to_f32(dtype, &value, next, 1);
-            element_compare(check, values, r * values->columns + c, (double)value);
-            next += pod_dtype_size(dtype);
-        }
-    }
-}
-
-pod_transformer_verdict pod_transformer_judge(const pod_transformer_values *logits, int64_t row,
-                                              int32_t token, int64_t classes)
-{
-    const double *value = logits->value + row * logits->columns;
-    const float *bound = logits->bound + row * logits->columns;
-    int64_t best = token;
-    for (int64_t i = token % classes; i < logits->columns; i += classes) {
-        best = value[i] > value[best] ? i : best;
-    }
-    if (token == best) {
-        return POD_TOKEN_SAME;
-    }
-    const double error = hypot((double)bound[token], (double)bound[best]);
-    return value[best] - value[token] <= error ? POD_TOKEN_NEAR : POD_TOKEN_WRONG;
 }

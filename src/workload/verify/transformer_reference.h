@@ -59,6 +59,7 @@ typedef struct pod_transformer_values {
  *                             its MLP's (not in a parallel layer), 2 · layers of the last one
  *      "input.L", "derivative.L"  [batch · seq, d_model], what layer L starts from and, in train, the derivative by
  *                             what it gives, if it follows chips (args.followed)
+ *      "newton0.NAME", … "newton5.NAME"  muon, if it follows chips: matrices of norm 1, and after each step
  *      "gradient.NAME"        train                "weight.NAME"      train: after the update
  *      "moment1.NAME", "moment2.NAME"              train, with optimizers that have them: after the update
  *      "norms.NAME"           [1, 2], lars, lamb: sums of the squares of weights, and of gradients or adam's steps, of
