@@ -99,15 +99,6 @@ static void rarest_step(const pod_coll_schedule *schedule, const pod_coll_place 
     }
 }
 
-/* All chunks are as long but the last ones: those that differ by an element would drift apart by picoseconds. */
-static int64_t rarest_offset(const pod_coll_schedule *schedule, int32_t rank, int32_t part,
-                             int32_t slot)
-{
-    const pod_coll_part *p = &schedule->parts[part];
-    (void)rank;
-    return pod_min_i64(slot * pod_ceil_div(p->elements, p->blocks), p->elements);
-}
-
 static void rarest_free(pod_coll_schedule *schedule)
 {
     rarest_schedule *self = (rarest_schedule *)schedule;
@@ -117,8 +108,10 @@ static void rarest_free(pod_coll_schedule *schedule)
     free(self);
 }
 
-static const pod_coll_schedule_ops rarest_ops = {
-    .steps = rarest_steps, .step = rarest_step, .slot_offset = rarest_offset, .free = rarest_free};
+static const pod_coll_schedule_ops rarest_ops = {.steps = rarest_steps,
+                                                 .step = rarest_step,
+                                                 .slot_offset = pod_coll_frame_equal_offset,
+                                                 .free = rarest_free};
 
 static int32_t rarest_chunks(const pod_coll_request *request)
 {

@@ -83,15 +83,6 @@ static void timetable_step(const pod_coll_schedule *schedule, const pod_coll_pla
     *out = self->steps[self->first[(int64_t)me->rank * schedule->nchannels + channel] + step];
 }
 
-/* All chunks are as long but the last ones: those that differ by an element would drift apart by picoseconds. */
-static int64_t timetable_offset(const pod_coll_schedule *schedule, int32_t rank, int32_t part,
-                                int32_t slot)
-{
-    const pod_coll_part *p = &schedule->parts[part];
-    (void)rank;
-    return pod_min_i64(slot * pod_ceil_div(p->elements, p->blocks), p->elements);
-}
-
 static void timetable_free(pod_coll_schedule *schedule)
 {
     timetable_schedule *self = (timetable_schedule *)schedule;
@@ -103,7 +94,7 @@ static void timetable_free(pod_coll_schedule *schedule)
 
 static const pod_coll_schedule_ops timetable_ops = {.steps = timetable_steps,
                                                     .step = timetable_step,
-                                                    .slot_offset = timetable_offset,
+                                                    .slot_offset = pod_coll_frame_equal_offset,
                                                     .free = timetable_free};
 
 /* ---- steps ---- */

@@ -44,6 +44,14 @@ void pod_coll_frame_fini(pod_coll_schedule *schedule)
     schedule->parts = NULL;
 }
 
+int64_t pod_coll_frame_equal_offset(const pod_coll_schedule *schedule, int32_t rank, int32_t part,
+                                    int32_t slot)
+{
+    const pod_coll_part *p = &schedule->parts[part];
+    (void)rank;
+    return pod_min_i64(slot * pod_ceil_div(p->elements, p->blocks), p->elements);
+}
+
 void pod_coll_frame_slots(pod_coll_schedule *schedule, int32_t blocks, int32_t slots)
 {
     for (int32_t p = 0; p < schedule->nparts; ++p) {

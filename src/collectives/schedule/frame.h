@@ -18,6 +18,11 @@ void pod_coll_frame_fini(pod_coll_schedule *schedule);
 /** Give every part the same blocks and slots. */
 void pod_coll_frame_slots(pod_coll_schedule *schedule, int32_t blocks, int32_t slots);
 
+/** An `ops->slot_offset`: all blocks of a part are as long but the last ones (those that differ by an element would
+ *  drift apart by picoseconds). */
+int64_t pod_coll_frame_equal_offset(const pod_coll_schedule *schedule, int32_t rank, int32_t part,
+                                    int32_t slot);
+
 /** Say how far apart chips do the same (schedule.h, repeat) where nothing of a step depends on positions along closed
  *  dims of the group but the slots. The parts are final: where blocks differ in size, positions count. */
 void pod_coll_frame_repeat(pod_coll_schedule *schedule, const pod_slice *slice);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../generations.h"
+#include "../sample.h"
 
 typedef struct fixture {
     pod_slice slice;
@@ -65,6 +66,15 @@ static inline const pod_coll_algorithm *fixture_find(const char *name)
     const pod_coll_algorithm *algorithm = NULL;
     cr_assert(pod_coll_algorithm_find(name, &algorithm, NULL) == POD_OK, "%s", name);
     return algorithm;
+}
+
+static inline pod_time_ps fixture_predicted_ps(const fixture *f, const char *name)
+{
+    pod_coll_prediction prediction;
+    pod_error err = {0};
+    cr_assert(fixture_find(name)->predict(&f->request, &prediction, &err) == POD_OK, "%s on %s: %s",
+              name, f->name, err.text);
+    return prediction.total_ps;
 }
 
 /* Prove an algorithm's schedule of a request on paper, in `orders` more orders of events. */
@@ -124,3 +134,28 @@ static const shape all_shapes[] = {
     {{8, 2, 1}, "x",   false, 0, 3, {{0, 4, 1, false}, {1, 2, 1, false}, {0, 2, 4, false}}},
 };
 enum { ALL_SHAPES = sizeof all_shapes / sizeof *all_shapes };
+
+/* Prove an algorithm of one op that cuts vectors into chunks, on all shapes that it fits, of few elements and many. */
+static inline void fixture_prove_chunks(const char *name, pod_coll_op op)
+{
+    int number = 0;
+    int proved = 0;
+    for (int s = 0; s < ALL_SHAPES; ++s) {
+        fixture f;
+        fixture_init(&f, &all_shapes[s], op, 0);
+        const int64_t n = f.group.size;
+        const int64_t sizes[] = {1, 2, 35, 100 * n + 7};
+        const bool fits = pod_coll_algorithm_fits(fixture_find(name), &f.request);
+        for (int e = n > 40 ? 3 : 0; e < 4 && fits; ++e) {
+            f.request.elements = sizes[e];
+            f.request.root = op == POD_BROADCAST ? (int32_t)(e % n) : 0;
+            f.request.cut_min_bytes = e % 2 != 0 ? INT64_C(1) << 17 : 0;
+            if (sample_takes(number++, 4)) {
+                fixture_prove(&f, fixture_find(name), n > 32 ? 0 : 2);
+                ++proved;
+            }
+        }
+        fixture_fini(&f);
+    }
+    cr_assert_gt(proved, 20);
+}

@@ -4,38 +4,9 @@
 
 #include "../sample.h"
 
-static pod_time_ps predicted_ps(const fixture *f, const char *name)
-{
-    pod_coll_prediction prediction;
-    pod_error err = {0};
-    const pod_coll_algorithm *algorithm = fixture_find(name);
-    cr_assert(algorithm->predict(&f->request, &prediction, &err) == POD_OK, "%s: %s", f->name,
-              err.text);
-    return prediction.total_ps;
-}
-
 Test(collectives_rarest_first, brings_every_chunk_to_every_chip_of_every_shape)
 {
-    int number = 0;
-    int proved = 0;
-    for (int s = 0; s < ALL_SHAPES; ++s) {
-        fixture f;
-        fixture_init(&f, &all_shapes[s], POD_BROADCAST, 0);
-        const int64_t n = f.group.size;
-        const int64_t sizes[] = {1, 2, 35, 100 * n + 7};
-        const bool fits = pod_coll_algorithm_fits(fixture_find("rarest_first"), &f.request);
-        for (int e = n > 40 ? 3 : 0; e < 4 && fits; ++e) {
-            f.request.elements = sizes[e];
-            f.request.root = (int32_t)(e % n);
-            f.request.cut_min_bytes = e % 2 != 0 ? INT64_C(1) << 17 : 0;
-            if (sample_takes(number++, 4)) {
-                fixture_prove(&f, fixture_find("rarest_first"), n > 32 ? 0 : 2);
-                ++proved;
-            }
-        }
-        fixture_fini(&f);
-    }
-    cr_assert_gt(proved, 20);
+    fixture_prove_chunks("rarest_first", POD_BROADCAST);
 }
 
 Test(collectives_rarest_first, sends_every_element_once_to_every_chip)
@@ -78,7 +49,7 @@ Test(collectives_rarest_first, comes_within_a_tenth_of_links_and_hops)
             fixture_init(&f, &cases[i].on, POD_BROADCAST, elements);
             const double vector_us = 1e6 * 2.0 * (double)elements / 45e9;
             const double least_us = vector_us / cases[i].links + cases[i].hops;
-            const double us = pod_time_to_us(predicted_ps(&f, "rarest_first"));
+            const double us = pod_time_to_us(fixture_predicted_ps(&f, "rarest_first"));
             cr_assert_leq(us, 1.1 * least_us, "%s: %g us, %g", f.name, us, least_us);
             fixture_fini(&f);
         }
@@ -98,7 +69,7 @@ Test(collectives_rarest_first, gains_nothing_by_a_worse_cable)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
         fixture f;
         fixture_init(&f, &shapes[i], POD_BROADCAST, 100000);
-        const pod_time_ps healthy_ps = predicted_ps(&f, "rarest_first");
+        const pod_time_ps healthy_ps = fixture_predicted_ps(&f, "rarest_first");
         for (int32_t chip = 0; chip < f.slice.nchips; ++chip) {
             for (int axis = 0; axis < 2; ++axis) {
                 if (pod_slice_neighbor(&f.slice, chip, 2 * axis) < 0) {
@@ -111,7 +82,7 @@ Test(collectives_rarest_first, gains_nothing_by_a_worse_cable)
                                                     .chip = chip,
                                                     .direction = 2 * axis,
                                                     .factor = slowness[s]};
-                    const pod_time_ps worse_ps = predicted_ps(&f, "rarest_first");
+                    const pod_time_ps worse_ps = fixture_predicted_ps(&f, "rarest_first");
                     cr_assert_geq(1.002 * (double)worse_ps, (double)healthy_ps, "%s", f.name);
                 }
             }

@@ -66,13 +66,7 @@ Test(collectives_rings, walk_twisted_slices_with_an_open_axis)
 
 static double predicted_us(const fixture *f, const char *name)
 {
-    pod_error err = {0};
-    const pod_coll_algorithm *algorithm;
-    cr_assert(pod_coll_algorithm_find(name, &algorithm, &err) == POD_OK, "%s", err.text);
-    pod_coll_prediction prediction;
-    const pod_status st = algorithm->predict(&f->request, &prediction, &err);
-    cr_assert(st == POD_OK, "%s on %s: %s", name, f->name, err.text);
-    return pod_time_to_us(prediction.total_ps);
+    return pod_time_to_us(fixture_predicted_ps(f, name));
 }
 
 Test(collectives_rings, meet_the_cost_table)

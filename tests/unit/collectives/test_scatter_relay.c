@@ -51,9 +51,7 @@ Test(collectives_scatter_relay, moves_every_contribution_once_however_planned)
 
 static double predicted_us(const fixture *f, const char *name)
 {
-    pod_coll_prediction prediction;
-    cr_assert(fixture_find(name)->predict(&f->request, &prediction, NULL) == POD_OK);
-    return pod_time_to_us(prediction.total_ps);
+    return pod_time_to_us(fixture_predicted_ps(f, name));
 }
 
 /* On 8x8x8 twice 4 hops and 8 more, where gather takes 12 and bucket 24; on 4x8x16 2 · 2 + 4 + 8, the short axis halved

@@ -4,37 +4,9 @@
 
 #include "../sample.h"
 
-static pod_time_ps predicted_ps(const fixture *f, const char *name)
-{
-    pod_coll_prediction prediction;
-    pod_error err = {0};
-    const pod_coll_algorithm *algorithm = fixture_find(name);
-    cr_assert(algorithm->predict(&f->request, &prediction, &err) == POD_OK, "%s: %s", f->name,
-              err.text);
-    return prediction.total_ps;
-}
-
 Test(collectives_timetable, sums_every_chunk_on_every_chip_of_every_shape)
 {
-    int number = 0;
-    int proved = 0;
-    for (int s = 0; s < ALL_SHAPES; ++s) {
-        fixture f;
-        fixture_init(&f, &all_shapes[s], POD_ALL_REDUCE, 0);
-        const int64_t n = f.group.size;
-        const int64_t sizes[] = {1, 2, 35, 100 * n + 7};
-        const bool fits = pod_coll_algorithm_fits(fixture_find("timetable"), &f.request);
-        for (int e = n > 40 ? 3 : 0; e < 4 && fits; ++e) {
-            f.request.elements = sizes[e];
-            f.request.cut_min_bytes = e % 2 != 0 ? INT64_C(1) << 17 : 0;
-            if (sample_takes(number++, 4)) {
-                fixture_prove(&f, fixture_find("timetable"), n > 32 ? 0 : 2);
-                ++proved;
-            }
-        }
-        fixture_fini(&f);
-    }
-    cr_assert_gt(proved, 20);
+    fixture_prove_chunks("timetable", POD_ALL_REDUCE);
 }
 
 Test(collectives_timetable, takes_every_element_up_and_down_once)
@@ -122,7 +94,7 @@ Test(collectives_timetable, comes_close_to_links_and_hops_on_open_axes)
             fixture_init(&f, &cases[i].on, POD_ALL_REDUCE, elements);
             const double vector_us = 1e6 * 2.0 * (double)elements / 45e9;
             const double least_us = vector_us * cases[i].share + cases[i].hops;
-            const double us = pod_time_to_us(predicted_ps(&f, "timetable"));
+            const double us = pod_time_to_us(fixture_predicted_ps(&f, "timetable"));
             cr_assert_leq(us, 1.2 * least_us, "%s: %g us, %g", f.name, us, least_us);
             fixture_fini(&f);
         }
@@ -139,12 +111,12 @@ Test(collectives_timetable, knows_slow_cables)
     };
     fixture f;
     fixture_init(&f, &grid, POD_ALL_REDUCE, 100000);
-    const double healthy_ps = (double)predicted_ps(&f, "timetable");
+    const double healthy_ps = (double)fixture_predicted_ps(&f, "timetable");
     for (int axis = 0; axis < 2; ++axis) {
         f.slice.nfaults = 1;
         f.slice.faults[0] = (pod_fault){
             .kind = POD_FAULT_LINK_SLOW, .chip = 5, .direction = 2 * axis, .factor = 10.0};
-        const double slow_ps = (double)predicted_ps(&f, "timetable");
+        const double slow_ps = (double)fixture_predicted_ps(&f, "timetable");
         cr_assert_gt(slow_ps, 0.98 * healthy_ps);
         cr_assert_lt(slow_ps, 1.2 * healthy_ps); /* over the cable as before it were 3 times */
     }

@@ -141,9 +141,10 @@ Test(inference, side_by_side_there_is_less_to_sum)
         reduced[i] = step_bytes(&c, POD_REDUCE_SCATTER, "tensor");
         step_free(&c);
     }
-    /* in turn: x gathered and summed twice, qkv, hidden and context, hidden gathered, rows there and back */
-    cr_expect_eq(collectives[1], 2 + 2 + 1 + 1 + 1 + 1 + 2);
-    cr_expect_eq(collectives[0], 1 + 1 + 1 + 1 + 2);
+    /* in turn: a norm's squares, x gathered and summed twice, qkv, hidden and context, hidden gathered, rows there
+     * and back */
+    cr_expect_eq(collectives[1], 2 + 2 + 2 + 1 + 1 + 1 + 1 + 2);
+    cr_expect_eq(collectives[0], 1 + 1 + 1 + 1 + 1 + 2);
     cr_expect_eq(2 * reduced[0], reduced[1]);
 }
 
