@@ -171,6 +171,14 @@ static int64_t digest_of_logits(const infer_run *run)
     return (int64_t)(hash >> 1U);
 }
 
+/** Chips that round their part of a matrix with a scale of its own; 0: fsdp cuts it, too, so that the parts are not
+ *  slices along one side. */
+static int64_t weight_pieces(const pod_experiment_step_case *run_case)
+{
+    const pod_work_layout *layout = &run_case->work.layout;
+    return layout->size[POD_MESH_FSDP] > 1 ? 0 : layout->size[POD_MESH_TENSOR];
+}
+
 /** The forward pass that steps are compared with. */
 static pod_transformer_reference_args reference_args(const infer_run *run,
                                                      const pod_transformer_choices *choices)
@@ -180,12 +188,14 @@ static pod_transformer_reference_args reference_args(const infer_run *run,
         .model = &run->model,
         .batch = request->batch,
         .seq = run->total,
-        .dtype = request->dtype,
+        .dtype = POD_DTYPE_BF16,
+        .operands = request->dtype,
         .mode = POD_STEP_FORWARD,
         .seed = run->experiment->seed,
         .activation_terms = run->run_case->work.layout.size[POD_MESH_TENSOR],
         .squares = true,
         .input_terms = run->run_case->work.layout.size[POD_MESH_FSDP],
+        .weight_pieces = weight_pieces(run->run_case),
         .context_terms = 1,
         .gradient_terms = 1,
         .cache = pod_step_cache_dtype(request),
