@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workload/transformer/transformer_infer_cut.h"
 
+#include "workload/transformer/transformer_lacks.h"
 #include "workload/transformer/transformer_numbers.h"
 
 /* ---- what divides ---- */
@@ -53,10 +54,7 @@ pod_status pod_tf_infer_cut_check(const pod_step_request *request, const pod_wor
                                   pod_error *err)
 {
     const pod_model *model = request->model;
-    const struct {
-        bool asked;
-        const char *what;
-    } lacks[] = {
+    const pod_tf_lack lacks[] = {
         {layout->size[POD_MESH_SEQUENCE] > 1,       "prefill over both fsdp and sequence"        },
         {layout->size[POD_MESH_FSDP_TRANSPOSE] > 1, "inference over the mesh axis fsdp_transpose"},
         {model->kv_lora > 0,                        "latent attention in inference over fsdp"    },
@@ -65,13 +63,7 @@ pod_status pod_tf_infer_cut_check(const pod_step_request *request, const pod_wor
     if (layout->fsdp.count == 0) {
         return POD_OK;
     }
-    for (size_t i = 0; i < sizeof lacks / sizeof lacks[0]; i++) {
-        if (lacks[i].asked) {
-            return pod_fail(err, POD_E_INVALID,
-                            "--data real: %s has no real numbers yet; use --data none",
-                            lacks[i].what);
-        }
-    }
+    POD_TRY(pod_tf_lacks_first(lacks, sizeof lacks / sizeof lacks[0], err));
     const pod_axis_list both = pod_axis_list_join(layout->fsdp, &layout->tensor);
     POD_TRY(pod_work_divides(layout, "d_model", model->d_model, &both, err));
     for (int64_t l = 0; l < model->layers; l++) {

@@ -56,10 +56,7 @@ pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
     const bool cached = request->serving.cached > 0;
     const bool ends = model->biases > 0 || model->head_dense > 0 || model->masked > 0;
     const bool narrow = pod_step_cache_dtype(request) != POD_DTYPE_BF16;
-    const struct {
-        bool asked;
-        const char *what;
-    } lacks[] = {
+    const pod_tf_lack lacks[] = {
         {request->mode == POD_STEP_SERVE,              "--mode serve"                                    },
         {over_sequence && model->kv_lora > 0,          "latent attention over the mesh axis sequence"    },
         {over_sequence && model->shared_kv > 0,        "keys that are values over the mesh axis sequence"},
@@ -72,13 +69,7 @@ pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
         {model->parallel > 0 && experts,               "attention beside experts"                        },
         {model->parallel > 0 && model->post_norms > 0, "parallel layers with norms after them"           },
     };
-    for (size_t i = 0; i < sizeof lacks / sizeof lacks[0]; i++) {
-        if (lacks[i].asked) {
-            return pod_fail(err, POD_E_INVALID,
-                            "--data real: %s has no real numbers yet; use --data none",
-                            lacks[i].what);
-        }
-    }
+    POD_TRY(pod_tf_lacks_first(lacks, sizeof lacks / sizeof lacks[0], err));
     POD_TRY(pod_tf_lacks_experts(request, layout, err));
     POD_TRY(classes_check(request, layout, err));
     POD_TRY(pod_tf_infer_cut_check(request, layout, err));

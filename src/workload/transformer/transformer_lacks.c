@@ -3,10 +3,25 @@
 
 #include "workload/build/circular.h"
 
+static pod_status lack_fail(pod_status status, const char *feature, pod_error *err)
+{
+    return pod_fail(err, status, "--data real: %s has no real numbers yet; use --data none",
+                    feature);
+}
+
 static pod_status feature_fail(const char *feature, pod_error *err)
 {
-    return pod_fail(err, POD_E_USAGE, "--data real: %s has no real numbers yet; use --data none",
-                    feature);
+    return lack_fail(POD_E_USAGE, feature, err);
+}
+
+pod_status pod_tf_lacks_first(const pod_tf_lack *lacks, size_t count, pod_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (lacks[i].asked) {
+            return lack_fail(POD_E_INVALID, lacks[i].what, err);
+        }
+    }
+    return POD_OK;
 }
 
 /** Keep the first feature that is asked for. */

@@ -7,6 +7,14 @@
 
 #include "workload/transformer/transformer_state.h"
 
+/** What may be asked for and has no real numbers yet. */
+typedef struct pod_tf_lack {
+    bool asked;
+    const char *what;
+} pod_tf_lack;
+
+/** @return POD_E_INVALID with the first that is asked for */
+pod_status pod_tf_lacks_first(const pod_tf_lack *lacks, size_t count, pod_error *err);
 /** Of steps that train or go forward. @return POD_E_USAGE with the feature of a layout that has no numbers yet;
  *  POD_E_INVALID with what would divide */
 pod_status pod_tf_lacks_layout(const pod_step_request *request, const pod_work_layout *layout,
